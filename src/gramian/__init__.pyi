@@ -12,6 +12,7 @@ from . import problems as problems
 from . import report as report
 from . import solvers as solvers
 from ._arrays import RandomStream as RandomStream
+from .estimators import GaussianProcess as GaussianProcess
 from .estimators import KernelCCA as KernelCCA
 from .estimators import KernelKMeans as KernelKMeans
 from .estimators import KernelPCA as KernelPCA

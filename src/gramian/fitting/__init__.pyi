@@ -18,6 +18,9 @@ from .uncertainty.conformal_calibration import divide_calibration as divide_cali
 from .uncertainty.conformal_calibration import resolve_method as resolve_method
 from .uncertainty.left_out_predictions import LeftOut as LeftOut
 from .uncertainty.left_out_predictions import left_out as left_out
+from .uncertainty.posterior import draw_functions as draw_functions
+from .uncertainty.posterior import log_likelihood as log_likelihood
+from .uncertainty.posterior import posterior_covariance as posterior_covariance
 from .uncertainty.refit import Refit as Refit
 from .uncertainty.standard_deviations import with_variance as with_variance
 from .uncertainty.whole_rows import DividedRows as DividedRows

@@ -175,8 +175,8 @@ def _lengthscale_gradients(
 ) -> Float[Array, " d"]:
     # Around their mean the rows have the smallest norms, and the fewest digits cancel.
     x = x - x.mean(axis=0) if kernel.stationary else x
-    left, right = kernel.prepare(x, "left"), kernel.prepare(x, "right")
-    slopes = kernel.gradients(left, right, xp.ones((len(x), 1), like=x), weights)[:, 0]
+    sides = kernel.prepare(x, "left"), kernel.prepare(x, "right")
+    slopes = kernel.gradients(*sides, xp.ones((len(x), 1), like=x), weights)[:, 0]
     # Both sides move, by equal sums, because the weights are symmetric.
     return -2 * (x * slopes).sum(axis=0)
 

@@ -25,6 +25,9 @@ from .score import is_streamed, remote_r2, rows_and_truth
 class KernelRegressor(RegressorMixin, KernelRidgeModel):
     """Base of the regressors that fit once or search, with predictions and scores."""
 
+    _calibrates_deviations = True
+    """Whether deviations are fitted to leave-one-out residuals."""
+
     def __sklearn_tags__(self) -> Tags:
         """Accept several targets."""
         tags: Tags = super().__sklearn_tags__()
@@ -221,18 +224,22 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
 
     def _variance(self, X: RowsLike, method: Literal["deviations", "out_of_range"]) -> np.ndarray:
         """Return the result of a model method that needs the variance; compute that if missing."""
-        check_is_fitted(self)
-        if any(part.variance is None for part in self.model_.parts):
-            data, penalties = self._system("standard deviations")
-            self.model_, left_out = fitting.with_variance(
-                self.model_, data, penalties, self._limit()
-            )
-            # The same factorisation gives the leave-one-out results: keep both.
-            self._loo = (data, left_out)
+        self._ensure_variance()
         rows = validation.new_rows(self, X)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
         compute = self.model_.deviations if method == "deviations" else self.model_.out_of_range
         return compute(rows, engine=engine, memory_bytes=memory)
+
+    def _ensure_variance(self) -> None:
+        """Compute the variance of the model if it is missing."""
+        check_is_fitted(self)
+        if any(part.variance is None for part in self.model_.parts):
+            data, penalties = self._system("standard deviations")
+            self.model_, left_out = fitting.with_variance(
+                self.model_, data, penalties, self._limit(), calibrated=self._calibrates_deviations
+            )
+            # The same factorisation gives the leave-one-out results: keep both.
+            self._loo = (data, left_out)
 
     def _squeeze_target(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_dimensional and values.shape[1] == 1 else values

@@ -124,7 +124,8 @@ class Criterion:
     def amplitude(self, kernel: Kernel, noise: float) -> float:
         """Return the most likely factor of kernel and noise."""
         inverse, _ = self._invert(kernel, noise)
-        return float((self.Y * (inverse @ self.Y)).mean())
+        # Constant targets, which are 0, are as likely with any small factor.
+        return float((self.Y * (inverse @ self.Y)).mean()) or 1.0
 
     def noise_gradient(self, G: Float[Array, "n n"], noise: float) -> float:
         """Return the derivative with respect to the logarithm of the noise."""
@@ -181,7 +182,7 @@ def tune(criterion: Criterion, kernel: Kernel, noise: float | None = None) -> Tu
     -----
     The likelihood may have several maxima. From five multiples of the lengthscales, each with the
     best of three noises, L-BFGS descends on the first 300 rows, in logarithms, with gradients
-    of `contract_gradients`; the best result is the start of the descent on all rows: some 20 to
+    of `contract_gradients`; the best result is the start of the descent on all rows, of 20 to
     60 evaluations of the criterion.
     """
     unit = float(xp.square(criterion.Y).mean()) or 1.0

@@ -23,7 +23,12 @@ LOG_ODDS = [0.25 * step * math.log(10) for step in range(-20, 21)]
 
 
 def with_variance(
-    model: Model, data: TrainingData, penalties: Sequence[float], limit: int | None
+    model: Model,
+    data: TrainingData,
+    penalties: Sequence[float],
+    limit: int | None,
+    *,
+    calibrated: bool = True,
 ) -> tuple[Model, LeftOut]:
     r"""Return a model with the standard deviations of its predictions.
 
@@ -37,6 +42,9 @@ def with_variance(
         Penalty of each kernel model in the model.
     limit : int, optional
         Bytes of memory; by default the memory of the machine.
+    calibrated : bool, default=True
+        Whether the factors of the variance are fitted to leave-one-out residuals. False: the
+        variance of a Gaussian process, with the amplitude of the kernel and the noise N λ.
 
     Returns
     -------
@@ -79,10 +87,14 @@ def with_variance(
     weights = (
         xp.ones_like(v) if weighted_data.weights is None else xp.to_float64(weighted_data.weights)
     )
+    if not calibrated:
+        return _process_variance(model, weighted_data, penalties, solved, v), combine_solutions(
+            model, data, solved
+        )
     fits = [calibrate_variance(v, off, weights) for off in left_residuals.T]
     scale, noise = xp.contiguous(xp.array(fits, dtype=xp.float64).T)
     # Up to here rows are in range of the training; beyond, the variance grows faster.
-    far_variance = float(xp.kth_smallest(v, math.ceil(IN_RANGE * len(v))))
+    far_variance = _largest_in_range(v)
     full = sum(share * fit.diagonal for share, fit in zip(model.shares, solved, strict=True))
     # At k(x, x), the variance must reach the variance of the targets.
     missing = (_spread(model, weighted_data, weights) - scale * full - noise).clip(min=0.0)
@@ -94,6 +106,34 @@ def with_variance(
         for part, fit in zip(model.parts, solved, strict=True)
     )
     return _made_of(model, parts), combine_solutions(model, data, solved)
+
+
+def _process_variance(
+    model: Model,
+    data: TrainingData,
+    penalties: Sequence[float],
+    solved: Sequence[Solved],
+    v: Float[Array, " n"],
+) -> Model:
+    """Return a model with the variance of the Gaussian process of its kernel and penalty."""
+    parts = []
+    for part, penalty, fit in zip(model.parts, penalties, solved, strict=True):
+        t = part.outputs
+        scale = xp.ones(t, xp.float64) if part.target_scale is None else part.target_scale**2
+        noise = penalty * data.total * scale
+        parts.append(
+            replace(
+                part,
+                variance=Variance(
+                    scale, noise, xp.zeros(t, xp.float64), _largest_in_range(v), fit.factors
+                ),
+            )
+        )
+    return _made_of(model, tuple(parts))
+
+
+def _largest_in_range(v: Float[Array, " n"]) -> float:
+    return float(xp.kth_smallest(v, math.ceil(IN_RANGE * len(v))))
 
 
 def calibrate_variance(
