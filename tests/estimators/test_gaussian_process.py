@@ -136,6 +136,13 @@ def test_a_known_noise_stays_while_the_kernel_is_tuned():
     assert est.kernel_ != Matern52("median")
 
 
+def test_places_keep_their_degrees():
+    places = np.column_stack([20 * X[:, 0], 50 * X[:, 1]])
+    est = GaussianProcess(Haversine(3000.0), random_state=0).fit(places, np.cos(X[:, 1]))
+    assert est.model_.standardizer is None
+    assert est.score(places, np.cos(X[:, 1])) > 0.9
+
+
 def test_constant_targets_are_predicted():
     mean, std = GaussianProcess(random_state=0).fit(X, np.full(120, 3.0)).predict(NEW, True)
     np.testing.assert_allclose(mean, 3.0)

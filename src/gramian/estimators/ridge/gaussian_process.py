@@ -346,7 +346,8 @@ class GaussianProcess(KernelRegressor):
             lengthscale="likelihood" if self.tune else "median",
             penalty="auto" if isinstance(self.noise, str) else 1.0,
             landmarks=self.landmarks,
-            standardize=self.standardize,
+            # True would refuse kernels that take all features as given.
+            standardize="auto" if self.standardize is True else self.standardize,
             standardize_target=self.standardize_target,
             engine=self.engine,
             memory_limit=self.memory_limit,

@@ -19,6 +19,7 @@ from ..base import is_function
 from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
+from .grid import predict_grid
 from .score import is_streamed, remote_r2, rows_and_truth
 
 
@@ -27,6 +28,8 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
 
     _calibrates_deviations = True
     """Whether deviations are fitted to leave-one-out residuals."""
+
+    predict_grid = predict_grid
 
     def __sklearn_tags__(self) -> Tags:
         """Accept several targets."""

@@ -1,0 +1,108 @@
+"""Predictions on regular grids, and the variogram next to the kernel's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramian import GaussianProcess, KernelRidge
+from gramian.estimators.ridge import grid as grids
+from gramian.kernels import Haversine, Matern52
+from gramian.plots import VariogramDisplay
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 10, (200, 3))
+Y = np.sin(X[:, 0]) + X[:, 2] / 5 + 0.1 * RNG.standard_normal(200)
+
+
+@pytest.fixture(scope="module")
+def process() -> GaussianProcess:
+    return GaussianProcess(random_state=0).fit(X, Y)
+
+
+def test_a_grid_is_a_prediction_of_its_points(process, monkeypatch):
+    monkeypatch.setattr(grids, "GRID_BLOCK_ROWS", 7)
+    grid = process.predict_grid({2: (0.0, 0.3), 0: (2.0, 30.0)}, [0.1, 4.0], at={1: 5.0})
+    assert [len(axis) for axis in grid.axes] == [4, 8]
+    np.testing.assert_allclose(grid.axes[1], np.arange(2.0, 31.0, 4.0))
+    rows = np.array([[x, 5.0, z] for z in grid.axes[0] for x in grid.axes[1]])
+    mean, std = process.predict(rows, return_std=True)
+    np.testing.assert_allclose(grid.mean, mean.reshape(4, 8), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(grid.std, std.reshape(4, 8), rtol=1e-9)
+    expected = process.out_of_range(rows).reshape(4, 8)
+    assert np.array_equal(grid.extrapolated, expected)
+    assert expected[:, -1].all()
+    assert not expected[:, 0].all()
+
+
+def test_columns_of_frames_are_named():
+    frame = pd.DataFrame(X, columns=["lat", "lon", "day"]).assign(y=Y)
+    est = KernelRidge("matern32", random_state=0).fit(frame, "y")
+    grid = est.predict_grid({"lon": (0, 2), "lat": (0, 1)}, 1, at={"day": 3.0}, return_std=False)
+    assert grid.std is grid.extrapolated is None
+    rows = pd.DataFrame({"lat": [1.0], "lon": [2.0], "day": [3.0]})
+    np.testing.assert_allclose(grid.mean[2, 1], est.predict(rows)[0], rtol=1e-6)
+
+
+def test_several_targets_are_the_last_axis():
+    est = KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3).fit(X, np.column_stack([Y, Y]))
+    grid = est.predict_grid({0: (0, 1), 1: (0, 2), 2: (0, 3)}, 1.0)
+    assert grid.mean.shape == grid.std.shape == (2, 3, 4, 2)
+    assert grid.extrapolated.shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"bounds": {0: (0, 1), 1: (0, 1)}}, "once, in bounds or in at"),
+        ({"at": {1: 0.0, 2: 0.0}}, "once, in bounds or in at"),
+        ({"step": 0.0}, "step must be positive"),
+        ({"step": [1.0, 1.0]}, "broadcast"),
+        ({"step": 1e-9}, "more than 100,000,000"),
+        ({"bounds": {0: (1, 0), 1: (0, 1), 2: (0, 1)}}, "finite and increasing for 0"),
+    ],
+    ids=str,
+)
+def test_what_is_no_grid_is_refused(process, wrong, message):
+    settings = {"bounds": {0: (0, 1), 1: (0, 1), 2: (0, 1)}, "step": 1.0} | wrong
+    with pytest.raises(ValueError, match=message):
+        process.predict_grid(**settings)
+
+
+class TestVariogram:
+    def test_bins_are_means_over_pairs(self, process):
+        shown = VariogramDisplay.from_estimator(
+            process, X, Y, features=(0, 1, 2), bins=4, longest=8.0
+        )
+        i, j = np.triu_indices(200, 1)
+        lengths = np.linalg.norm(X[i] - X[j], axis=1)
+        bin_1 = (lengths >= 2) & (lengths < 4)
+        np.testing.assert_allclose(shown.distance[0, 1], lengths[bin_1].mean())
+        expected = 0.5 * ((Y[i] - Y[j]) ** 2)[bin_1].mean()
+        np.testing.assert_allclose(shown.empirical[0, 1], expected)
+        k = process.kernel_
+        scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+        own = (k.diag(scaled)[i] - k(scaled, scaled)[i, j])[bin_1].mean() * Y.var()
+        np.testing.assert_allclose(shown.model[0, 1], own + process.noise_, rtol=1e-6)
+        assert len(shown.points_) == len(shown.lines_) == 1
+
+    def test_directions_show_anisotropy(self):
+        y = np.sin(2 * X[:, 0]) + 0.1 * RNG.standard_normal(200)
+        est = GaussianProcess(Matern52((1.0, 1.0)), random_state=0).fit(X[:, :2], y)
+        shown = VariogramDisplay.from_estimator(est, X[:, :2], y, directions=2, longest=5.0)
+        # At short distances the target varies along the first feature alone.
+        for curves in (shown.empirical, shown.model):
+            assert curves[0, 2] > 2 * curves[1, 2]
+
+    def test_distances_on_the_globe_are_kilometres(self):
+        places = np.column_stack([np.zeros(60), np.linspace(0, 90, 60)])
+        y = np.cos(np.radians(places[:, 1]))
+        est = GaussianProcess(Haversine(3000.0), random_state=0).fit(places, y)
+        shown = VariogramDisplay.from_estimator(est, places, y, degrees=True, longest=11_000.0)
+        assert 8_800 < np.nanmax(shown.distance) < 10_008
+
+    def test_what_has_no_noise_is_refused(self):
+        est = KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3).fit(X, Y)
+        with pytest.raises(ValueError, match="a fitted GaussianProcess"):
+            VariogramDisplay.from_estimator(est, X, Y)
