@@ -54,6 +54,7 @@ GROUPS = {
         "probabilities": "log loss, Brier, calibration, AUC on seven sets (about two hours)",
         "intervals": "coverage and width on eight sets over twenty seeds (about half an hour)",
         "deviations": "standard deviations: calibration, growth, seconds (about 5 minutes)",
+        "processes": "Gaussian processes against scikit-learn's: density, coverage (2 minutes)",
         "hopt": "lengthscales by gradients, and the learned metric, on six sets (about 25 minutes)",
         "pictures": "a learned metric of the shipped sets: importances, M, rounds (a minute)",
         "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",
