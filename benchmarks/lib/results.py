@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -20,11 +21,17 @@ Row = dict[str, Any]
 
 
 def machine() -> str:
-    """Describe the processor in general terms."""
+    """Return the name of the processor, its cores and its widest instructions."""
     info = Path("/proc/cpuinfo")
     flags = info.read_text() if info.is_file() else ""
+    keys = ("model name", "cpu family", "model")
+    lines = [re.search(rf"^{key}\s*: (.+)$", flags, re.MULTILINE) for key in keys]
+    # Virtual machines shorten the name; family and model determine the generation.
+    processor = "{} (family {}, model {})".format(
+        *(line[1].strip() if line else "?" for line in lines)
+    )
     widest = next((name for name in ("avx512f", "avx2") if name in flags), platform.machine())
-    return f"{os.cpu_count()} cores, {widest.replace('avx512f', 'AVX-512').upper()}"
+    return f"{processor}, {os.cpu_count()} cores, {widest.replace('avx512f', 'AVX-512').upper()}"
 
 
 def commit() -> str:

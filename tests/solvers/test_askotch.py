@@ -170,13 +170,56 @@ def test_fixed_blocks_are_a_partition_and_the_constants_are_theirs():
     assert first.smoothness.tolist() == [blocks.block(i).L for i in range(5)]
 
 
-def test_fixed_blocks_are_visited_in_proportion_to_the_roots_of_their_constants(monkeypatch):
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_fixed_blocks_are_visited_in_proportion_to_a_power_of_their_constants(monkeypatch, power):
     monkeypatch.setattr(FixedBlocks, "block", lambda self, number: number)
-    blocks = FixedBlocks(Blocks(problem(), 80, 1, "none"), 1)
+    blocks = FixedBlocks(Blocks(problem(), 80, 1, "none"), 1, power)
     L = np.array([1.0, 4.0, 9.0], dtype=np.float64)
     visits = np.bincount([blocks.draw(i, L) for i in range(1200)])
-    expected = 200 * np.array([1, 2, 3])
+    expected = 1200 * L**power / (L**power).sum()
     assert ((visits - expected) ** 2 / expected).sum() < 18.4  # chi squared: one in 10,000
+
+
+@pytest.mark.parametrize("power", [0.0, 0.25])
+def test_a_power_weighs_steps_of_the_momentum_as_the_paper_does(power):
+    """Line 12 of algorithm 1: gamma v / (p L^beta), beta = 1 - 2 alpha, S the sum of L^alpha."""
+    p, mu = problem(), 0.3
+    solver = ASkotch(60, 10, "fixed", "nystrom", convexity=mu, sampling_power=power)
+    found = states(solver, p, 9)
+    rule = FixedBlocks(Blocks(p, 60, 10, "nystrom"), found[0].seed, power)
+    L = rule.smoothness()
+    S = (L**power).sum()
+    tau = 2 / (1 + np.sqrt(4 * S**2 / mu + 1))
+    gamma = 1 / (tau * S**2)
+    w = z = np.zeros((N, 2), np.float64)
+    K = p.K.dense() + p.ridge * np.eye(N, dtype=np.float64)
+    for i in range(8):
+        B = rule.draw(i, L)
+        v = B.P @ (K[B.index] @ w - p.targets[B.index])
+        x = w.copy()
+        x[B.index] -= v / B.L
+        z = z + gamma * mu * w
+        z[B.index] -= gamma * v / (B.L**power / S * B.L ** (1 - 2 * power))
+        z /= 1 + gamma * mu
+        w = tau * z + (1 - tau) * x
+        assert_close(found[i + 1].coef, x, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("damping", ["auto", 0.5, 0.024])
+@pytest.mark.parametrize("test_matrix", ["normal", "hadamard", "sparse_sign"])
+def test_a_block_has_the_damping_that_was_asked_for(damping, test_matrix):
+    p = problem(penalty=1e-4)
+    index = np.arange(0, N, 3)
+    B = Blocks(p, len(index), 20, "nystrom", damping, test_matrix).build(index, RandomStream(0))
+    P = B.P.apply(np.eye(len(index), dtype=np.float64))
+    least = float(np.linalg.eigvalsh(P)[0])
+    if damping != "auto":
+        assert least == pytest.approx(damping, rel=1e-6)
+    H = p.K[index, index].dense() + p.ridge * np.eye(len(index), dtype=np.float64)
+    largest = float(np.linalg.eigvals(B.P @ H).real.max())
+    # Ten power steps are below the largest eigenvalue by up to a fifth.
+    assert 0.8 * largest <= B.L <= 1.25 * max(largest, 1.0)
+    assert B.curvature == pytest.approx(float(p.ridge) / (B.L * least), rel=1e-6)
 
 
 @pytest.mark.parametrize("solver", ["nystrom", "none"])
@@ -508,6 +551,10 @@ def test_the_momentum_of_fixed_blocks_is_that_of_the_paper(solver, mu):
         ({"blocks": "new"}, "blocks must be one of fresh, fixed, not 'new'"),
         ({"block_solver": "lu"}, "block_solver must be one of auto, exact, nystrom, none"),
         ({"convexity": 0}, "convexity must be positive and finite, not 0"),
+        ({"damping": 0}, "damping must be positive and finite, not 0"),
+        ({"sampling_power": 0.7}, "from 0 to 0.5, not 0.7; without momentum"),
+        ({"sampling_power": 1.1, "accelerated": False}, "from 0 to 1, not 1.1"),
+        ({"test_matrix": "gauss"}, "normal, hadamard, sparse_sign, not 'gauss'"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .. import _arrays as xp
 from .. import _linalg as la
 from .._arrays import Array, Float, RandomStream
+from .sketches import TEST_MATRICES
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ def randomized_nystrom(
     *,
     dtype: xp.DType = xp.float64,
     device: str | xp.Device = "cpu",
+    test_matrix: str = "normal",
     rng: RandomStream,
 ) -> RandomizedNystrom:
     r"""Approximate H by :math:`H \Omega (\Omega^\top H \Omega)^{-1} \Omega^\top H`.
@@ -51,13 +53,17 @@ def randomized_nystrom(
         Dtype of the p x r matrices; r x r matrices are float64.
     device : str or torch.device, default="cpu"
         Device of the products.
+    test_matrix : str, default="normal"
+        Law of :math:`\Omega` before its columns are orthonormal: ``"normal"``, ``"hadamard"``
+        (random columns of a Hadamard matrix, SRHT) or ``"sparse_sign"`` (eight signs in each row).
 
     Notes
     -----
     Cost: one product with r columns, and :math:`4 p r^2` operations. Memory: four p x r matrices.
 
     Departure: the thin SVD of B = Y C⁻¹ comes from the eigenvectors of B'B in float64, at a
-    quarter of the cost; eigenvalues below eps64 times the largest are rounding either way.
+    quarter of the cost; eigenvalues below eps64 times the largest are rounding either way. Products
+    with all test matrices are dense, so that none is faster: the columns are made orthonormal.
 
     References
     ----------
@@ -67,7 +73,7 @@ def randomized_nystrom(
        matrix from streaming data*, NeurIPS 2017, algorithm 3.
     """
     rank = min(rank, p)
-    omega, _ = xp.qr(xp.to_device(rng.standard_normal((p, rank), dtype), device))
+    omega, _ = xp.qr(xp.to_device(TEST_MATRICES[test_matrix](p, rank, dtype, rng), device))
     H_omega = apply(omega)
     C, shift = _shifted_factor(omega, H_omega, xp.finfo(dtype).eps * max(trace, 1e-300))
     # In place, because the p x r matrices dominate the memory.

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 from ... import _arrays as xp
 from ..._arrays import RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
+from ...lowrank import TEST_MATRICES
 from ...problems import FullProblem
 from ..base import Solver, solvers
 from ..cost import ProblemSize, StoresEntries
 from ..loop.state import State, check_residual, draw_seed
-from .block_rules import BLOCK_RULES
+from .block_rules import BLOCK_RULES, FixedBlocks
 from .blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, BlockRule, Blocks
 from .progress import Progress
 from .state import ASkotchState
@@ -60,6 +61,16 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         (\delta + \lambda_r))` along a step, where :math:`\delta` is the ridge and
         :math:`\lambda_r` the last eigenvalue of P; for exact blocks it is the mean of
         :math:`\delta (H^{-1})_{ii}` over 32 of their rows.
+    damping : float or "auto", default="auto"
+        :math:`\rho`, which is added to the Nystrom approximation of a block. "auto": the ridge plus
+        the last eigenvalue of the approximation, as the paper recommends.
+    sampling_power : float, default=0.5
+        Fixed blocks: a block is drawn with a probability proportional to this power :math:`\alpha`
+        of its L. 0 draws all blocks alike. The paper's :math:`\beta` is :math:`1 - 2 \alpha`:
+        with momentum the power is at most 0.5, the paper's recommendation; without, at most 1.
+    test_matrix : str, default="normal"
+        Random matrix of the Nystrom approximation: ``"normal"``, ``"hadamard"`` or
+        ``"sparse_sign"``. They are equally accurate and fast: a reader of the paper can compare.
     store_bytes : int, default=0
         Memory for the entries of K in the dtype of products. If they fit, they are evaluated once,
         and each iteration reads b rows of them. An estimator assigns the memory that its limit
@@ -120,6 +131,9 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     block_solver: str = "auto"
     accelerated: bool = True
     convexity: Any = "auto"  # float or "auto", checked below
+    damping: Any = "auto"  # float or "auto", checked below
+    sampling_power: float | int = 0.5
+    test_matrix: str = "normal"
     store_bytes: int = 0
     problem_types: ClassVar[tuple[type, ...]] = (FullProblem,)
     state_type: ClassVar[type] = ASkotchState
@@ -164,19 +178,33 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
     def rule(self, problem: FullProblem, seed: int) -> BlockRule:
         """Return the rule that draws blocks of a problem and updates the momentum."""
         b = self.block_rows(problem.K.shape[0])
-        blocks = Blocks(problem, b, self.rank, self.solver_for(b))
+        blocks = Blocks(problem, b, self.rank, self.solver_for(b), self.damping, self.test_matrix)
+        if self.blocks == "fixed":
+            return FixedBlocks(blocks, seed, float(self.sampling_power))
         return BLOCK_RULES[self.blocks](blocks, seed)
 
     def __post_init__(self) -> None:
         check_count_or_auto(self.block, "block")
         as_count(self.rank, "rank")
-        for name, allowed in (("blocks", tuple(BLOCK_RULES)), ("block_solver", BLOCK_SOLVERS)):
+        choices = {
+            "blocks": tuple(BLOCK_RULES),
+            "block_solver": BLOCK_SOLVERS,
+            "test_matrix": tuple(TEST_MATRICES),
+        }
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
                 )
-        if self.convexity != "auto":
-            as_positive(self.convexity, "convexity")
+        for name in ("convexity", "damping"):
+            if getattr(self, name) != "auto":
+                as_positive(getattr(self, name), name)
+        largest = 0.5 if self.accelerated else 1.0
+        if not 0 <= self.sampling_power <= largest:
+            raise ValueError(
+                f"sampling_power must be from 0 to {largest:g}, not {self.sampling_power!r}"
+                + ("; without momentum, accelerated=False, to 1" if self.accelerated else "")
+            )
 
     def verify(self, problem: FullProblem, state: ASkotchState) -> None:
         """Compare the true residual with the residual of the last blocks; see `check_residual`."""

@@ -11,12 +11,6 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float
 from .blocks import Block, BlockRule
 
-NORM_POWER = 0.0
-"""Exponent of the norms that measure smoothness and convexity; the theory of the paper has 1."""
-
-DRAW_POWER = (1 - NORM_POWER) / 2
-"""Exponent of L in the probability of a block."""
-
 PRECONDITIONER_NUMBERS = 1 << 40
 """Offset between the seeds of iterations and of preconditioners."""
 
@@ -36,12 +30,20 @@ class FixedBlocks(BlockRule):
     -----
     P and L are computed once per block at the start, n b kernel evaluations. Each visit computes P
     again from the same random numbers, to save memory. Departures: the printed step starts x from
-    the last x; this class starts x from w, like NU_ACDM and the code of the authors. alpha = 1/2
-    and beta = 0 as the paper recommends. The printed algorithm uses the ridge for :math:`\mu`:
-    ``convexity=ridge`` selects it, also above 1. The theory uses for :math:`\mu` the least
-    curvature of the system in the metric of all P, which may be far below: differences between
-    similar rows in different blocks, small in K, are large in each P.
+    the last x; this class starts x from w, like NU_ACDM and the code of the authors. The printed
+    algorithm uses the ridge for :math:`\mu`: ``convexity=ridge`` selects it, also above 1. The
+    theory uses for :math:`\mu` the least curvature of the system in the metric of all P, which may
+    be far below: differences between similar rows in different blocks, small in K, are large in
+    each P.
+
+    Attributes
+    ----------
+    sampling_power : float
+        :math:`\alpha`. The norms that measure smoothness and convexity have the exponent
+        :math:`\beta = 1 - 2 \alpha`; the theory of the paper has :math:`\beta = 1`.
     """
+
+    sampling_power: float = 0.5
 
     @cached_property
     def partition(self) -> tuple[Array, ...]:
@@ -64,10 +66,10 @@ class FixedBlocks(BlockRule):
 
     def draw(self, iteration: int, smoothness: Array) -> Block:
         rng = self.generator(iteration)
-        return self.block(rng.choose(xp.to_host(smoothness) ** DRAW_POWER))
+        return self.block(rng.choose(xp.to_host(smoothness) ** self.sampling_power))
 
     def scale(self, smoothness: Array) -> float:
-        return float((smoothness**DRAW_POWER).mean()) ** 2
+        return float((smoothness**self.sampling_power).mean()) ** 2
 
     def momentum(
         self,
@@ -81,16 +83,18 @@ class FixedBlocks(BlockRule):
         excess: float,
     ) -> tuple[Array, Array]:
         """Return the next gradient point w and the next momentum z."""
-        S = float((smoothness**DRAW_POWER).sum())
+        S = float((smoothness**self.sampling_power).sum())
         nu = excess * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         # The paper has S² here. A larger value after a restart weakens the momentum.
         gamma = 1 / (tau * nu)
         # The probability of this draw, by which the step is divided: its expectation over all
         # blocks is then the step of the full gradient.
-        p = B.L**DRAW_POWER / S
+        p = B.L**self.sampling_power / S
         rows = xp.to_device(B.index, d.device)
-        z = xp.add_at(z + gamma * mu * w, rows, d, alpha=-gamma * B.L ** (1 - NORM_POWER) / p)
+        z = xp.add_at(
+            z + gamma * mu * w, rows, d, alpha=-gamma * B.L ** (2 * self.sampling_power) / p
+        )
         z /= 1 + gamma * mu
         return xp.lerp(x, z, tau), z
 

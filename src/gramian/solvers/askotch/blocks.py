@@ -54,12 +54,16 @@ class Blocks:
 
     - `b`, `rank`: rows of a block; rank of its preconditioner.
     - `solver`: "exact", "nystrom" or "none".
+    - `damping`: number added to the Nystrom approximation of a block, or "auto"; see `ASkotch`.
+    - `test_matrix`: test matrix of the Nystrom approximation.
     """
 
     problem: FullProblem
     b: int
     rank: int
     solver: str
+    damping: Any = "auto"  # float or "auto", checked by ASkotch
+    test_matrix: str = "normal"
 
     @property
     def n(self) -> int:
@@ -86,7 +90,29 @@ class Blocks:
         H = K.dense()
         if self.solver == "none":
             return _plain(index, H, ridge, rng)
-        return _nystrom(index, H, ridge, min(self.rank, self.b), rng)
+        return self._nystrom(index, H, ridge, rng)
+
+    def _nystrom(self, index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
+        """Precondition by P = F F' + damping; by H at full rank."""
+        trace, rank = float(xp.to_float64(xp.diagonal(H)).sum()), min(self.rank, self.b)
+        low = randomized_nystrom(
+            lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, device=H.device,
+            test_matrix=self.test_matrix, rng=rng,
+        )  # fmt: skip
+        full_rank, least_ridge = rank == len(H), float(ridge.min())
+        # The damping of the paper: rho is the ridge plus the last eigenvalue of F F', which
+        # estimates the part of the block outside of F.
+        last = 0.0 if full_rank else float(low.values[-1])
+        auto = self.damping == "auto"
+        rho, least_rho = (ridge + last, least_ridge + last) if auto else 2 * (float(self.damping),)
+        P = LowRankInverse.build(low.factor, rho)
+        # Power steps approach the eigenvalue from below, and too small an L makes the step too
+        # long.
+        exact = full_rank and auto
+        L = 1.0 if exact else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
+        # Outside of F the block is at least its ridge, and P the damping: their quotient bounds the
+        # least eigenvalue of a step.
+        return Block(index, P, L, least_ridge / (L * least_rho))
 
     def ridge(self, index: Array) -> Array:
         """Return the diagonal added to K in some rows: (b, 1), or a scalar."""
@@ -148,25 +174,6 @@ class BlockRule(ABC):
         """Return the random generator for the block with this number."""
         # A prime stride keeps the seeds of consecutive numbers apart.
         return RandomStream(self.seed + 7919 * (number + 1))
-
-
-def _nystrom(index: Array, H: Array, ridge: Array, rank: int, rng: RandomStream) -> Block:
-    """Precondition by P = F F' + (ridge + last eigenvalue of F F'); by H at full rank."""
-    trace = float(xp.to_float64(xp.diagonal(H)).sum())
-    low = randomized_nystrom(
-        lambda x: H @ x, len(H), rank, trace, dtype=H.dtype, device=H.device, rng=rng
-    )
-    full_rank, least_ridge = rank == len(H), float(ridge.min())
-    last = 0.0 if full_rank else float(low.values[-1])
-    # The damping of the paper: rho is the ridge plus the last eigenvalue of F F', which estimates
-    # the part of the block outside of F.
-    P = LowRankInverse.build(low.factor, ridge + last)
-    # Power steps approach the eigenvalue from below, and too small an L makes the step too long.
-    L = 1.0 if full_rank else max(POWER_SAFETY * _largest(H, ridge, P, rng), 1.0)
-    # Outside of F the block is at least its ridge, and P the ridge plus the last eigenvalue: their
-    # quotient bounds the least eigenvalue of a step.
-    curvature = least_ridge / (L * (least_ridge + last))
-    return Block(index, P, L, curvature)
 
 
 def _plain(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
