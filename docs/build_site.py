@@ -34,6 +34,10 @@ PAGE_LINKS = [  # of pages in docs, and of pages at the root
     (r"\]\(\.\./examples/gallery/(\w+)\.py\)", r"](gallery/\1.rst)"),
     (r"\]\(docs/", "]("),
 ]
+PAPER_LINKS = [  # of pages in docs/papers
+    (r"\]\(\.\./\.\./benchmarks/results/", "](../results/"),
+    (r"\]\(\.\./\.\./src/", "](../src/"),
+]
 FIGURES_PAGE = """# Figures of all benchmarks
 
 All figures of the [benchmarks](../benchmarks.md), one page for each benchmark, as
@@ -71,7 +75,8 @@ def copy_pages(pages: Path) -> None:
         if source.suffix in {".md", ".rst", ".png", ".svg"}:
             written.add(target := pages / source.relative_to(docs))
             copy(target, source)
-    for source, place in COPIED_PAGES.items():
+    sources = {link: link for link in linked_sources(docs / "papers")}
+    for source, place in (COPIED_PAGES | sources).items():
         written.add(pages / place)
         copy(pages / place, PROJECT_ROOT / source)
     for old in {*pages.glob("*.md"), *pages.glob("results/*.md"), *pages.glob("api/*.rst")}:
@@ -83,9 +88,15 @@ def copy_pages(pages: Path) -> None:
             old.unlink()
 
 
-def adapt_links(page: str) -> str:
+def linked_sources(folder: Path) -> list[str]:
+    """Return the source files that pages link to, which are downloads of the site."""
+    pages = "".join(page.read_text("utf-8") for page in sorted(folder.glob("*.md")))
+    return re.findall(r"\]\(\.\./\.\./(src/[^)]+)\)", pages)
+
+
+def adapt_links(page: str, links: list[tuple[str, str]] = PAGE_LINKS) -> str:
     """Return the page with links that are right in the place of its copy."""
-    for old, new in PAGE_LINKS:
+    for old, new in links:
         page = re.sub(old, new, page)
     return page
 
@@ -106,6 +117,8 @@ def copy(target: Path, source: Path | str) -> None:
         content = source.encode()
     elif source.parent in {PROJECT_ROOT, PROJECT_ROOT / "docs"}:
         content = adapt_links(source.read_text("utf-8")).encode()
+    elif source.parent == PROJECT_ROOT / "docs" / "papers":
+        content = adapt_links(source.read_text("utf-8"), PAPER_LINKS).encode()
     else:
         content = source.read_bytes()
     if not target.exists() or target.read_bytes() != content:

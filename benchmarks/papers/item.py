@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..lib.results import Row
+from .plot import Plot
 
 Verdict = Literal["reproduced", "in kind", "not reproduced", "not possible"]
 
@@ -43,11 +44,14 @@ class Outcome:
     verdict : str
     why : str
         The cause, unless the item is reproduced.
+    plot : Plot, optional
+        A picture in the manner of the figure.
     """
 
     ours: str
     verdict: Verdict
     why: str = ""
+    plot: Plot | None = None
 
 
 @dataclass(frozen=True)
@@ -67,19 +71,20 @@ class Item:
     paper: str
     measure: Callable[[Scale], Outcome]
 
-    def record(self, paper: str, scale: Scale) -> Row:
-        """Measure the item and return its row."""
-        start = time.perf_counter()
+    def record(self, paper: str, scale: Scale) -> tuple[Row, Row | None]:
+        """Measure the item; return its row, and the record of its plot."""
+        start = time.process_time()
         outcome = self.measure(scale)
-        return {
+        row = {
             "paper": paper,
             "item": self.name,
             "value of the paper": self.paper,
             "our value": outcome.ours,
             "verdict": outcome.verdict,
             "why": outcome.why,
-            "seconds": round(time.perf_counter() - start, 1),
+            "CPU s": round(time.process_time() - start, 1),
         }
+        return row, outcome.plot.record(paper, self.name) if outcome.plot else None
 
 
 def impossible(why: str) -> Callable[[Scale], Outcome]:
@@ -87,6 +92,13 @@ def impossible(why: str) -> Callable[[Scale], Outcome]:
     return lambda scale: Outcome("", "not possible", why)
 
 
-def judged(ours: str, holds: bool, scale: str, failed: str) -> Outcome:
+def judged(ours: str, holds: bool, scale: str, failed: str, plot: Plot | None = None) -> Outcome:
     """Return "in kind" at another scale than the paper's, or "not reproduced" with the cause."""
-    return Outcome(ours, "in kind", scale) if holds else Outcome(ours, "not reproduced", failed)
+    if holds:
+        return Outcome(ours, "in kind", scale, plot)
+    return Outcome(ours, "not reproduced", failed, plot)
+
+
+def proved(ours: str, holds: bool, failed: str, plot: Plot | None = None) -> Outcome:
+    """Return "reproduced", or "not reproduced" with the cause."""
+    return Outcome(ours, "reproduced" if holds else "not reproduced", "" if holds else failed, plot)

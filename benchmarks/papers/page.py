@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..lib.results import ROOT, Row, about, markdown
+from .plot import draw
 
 FOLDER = ROOT / "docs" / "papers"
 
@@ -16,14 +18,17 @@ class Paper:
     Attributes
     ----------
     title : str
-    algorithms : dict of str to str
-        Algorithm or equation, and its source file.
+    algorithms : dict of str to tuple of str
+        Algorithm or equation; its source file, and the class whose notes list the departures.
+    departures : list of str
+        The largest of them.
     symbols : dict of str to str
         Symbols of the paper, and our names.
     """
 
     title: str
-    algorithms: dict[str, str]
+    algorithms: dict[str, tuple[str, str]]
+    departures: list[str]
     symbols: dict[str, str]
 
 
@@ -31,57 +36,104 @@ PAPERS = {
     "falkon": Paper(
         "Rudi, Carratino, Rosasco, FALKON: An optimal large scale kernel method, NeurIPS 2017",
         {
-            "algorithm 1, equation (13)": "src/gramian/solvers/falkon.py",
-            "equations (10), (13), appendix A": "src/gramian/preconditioners/falkon.py",
-            "equations (11), (12)": "src/gramian/solvers/nystrom/falkon_gd.py",
-            "equation (6) on problem (8)": "src/gramian/solvers/nystrom/nystrom_gd.py",
-            "NYTRO [23]": "src/gramian/solvers/nystrom/nytro.py",
-            "stochastic gradients of problem (8)": "src/gramian/solvers/nystrom/nystrom_sgd.py",
+            "algorithms 1 and 2": ("solvers/falkon.py", "Falkon"),
+            "equations (10), (13), appendix A": ("preconditioners/falkon.py", "Falkon"),
+            "equations (11), (12)": ("solvers/nystrom/falkon_gd.py", "FalkonGD"),
+            "equation (6) on problem (8)": ("solvers/nystrom/nystrom_gd.py", "NystromGD"),
+            "NYTRO [23]": ("solvers/nystrom/nytro.py", "Nytro"),
+            "stochastic gradients of problem (8)": ("solvers/nystrom/nystrom_sgd.py", "NystromSGD"),
         },
-        {"λ": "`penalty`", "M": "`landmarks`", "t": "`max_iter`", "K_nM": "`NystromProblem.K`"},
+        [
+            "no jitter in the factor of K_MM: pivots remove landmarks that depend on others",
+            "the penalty inside A may be larger than λ where M is small; `None` gives the paper's",
+            "float32 rows are refined in float64",
+        ],
+        {"λ": "`penalty`", "M": "`landmarks`", "t": "`max_iter`", "K_nM": "`NystromProblem.K`",
+         "B, A, T": "`FalkonFactor`", "ŷ": "`targets`", "N(λ)": "`effective_dimension`"},
     ),
     "bless": Paper(
         "Rudi, Calandriello, Carratino, Rosasco, On fast leverage score sampling and optimal "
         "learning, NeurIPS 2018",
         {
-            "algorithm 1": "src/gramian/landmarks/leverage/bless.py",
-            "algorithm 2": "src/gramian/landmarks/leverage/bless_r.py",
-            "equation (15)": "src/gramian/preconditioners/falkon.py",
+            "algorithm 1": ("landmarks/leverage/bless.py", "Bless"),
+            "algorithm 2": ("landmarks/leverage/bless_r.py", "BlessR"),
+            "equation (3)": ("landmarks/leverage/scores.py", "Bless"),
+            "equation (15)": ("preconditioners/falkon.py", "Falkon"),
         },
-        {"λ": "`penalty`", "J, A": "`Landmarks.index`, `Landmarks.weight`", "q2": "oversampling"},
+        [
+            "a row drawn several times is kept once, with the probability of being drawn at all",
+            "constants q1 and q2 are a small oversampling, not the theorem's",
+            "A of equation (15) is scaled so that uniform landmarks give FALKON's preconditioner; "
+            "read literally it has a factor n / M more",
+        ],
+        {"λ": "`penalty`", "J, A": "`Landmarks.index`, `Landmarks.weight`", "q2": "`oversampling`",
+         "q": "`step`", "d_eff": "`effective_dimension`", "M": "number of landmarks"},
     ),
     "eigenpro": Paper(
         "Abedsoltan, Belkin, Pandit, Toward large kernel models, ICML 2023",
         {
-            "algorithm 2": "src/gramian/solvers/eigenpro/eigenpro3.py",
-            "algorithm 1": "src/gramian/solvers/eigenpro/projection.py",
+            "algorithm 2": ("solvers/eigenpro/eigenpro3.py", "EigenPro3"),
+            "algorithm 1, equation (32)": ("solvers/eigenpro/projection.py", "EigenPro3"),
+            "equations (23), (29)": ("preconditioners/eigenpro.py", "EigenPro2"),
+            "augmentation": ("data/maps/augment.py", "EigenPro3"),
         },
-        {"p": "`landmarks`", "Z": "centers", "s": "`subsample`", "q": "`rank`", "m": "`batch`"},
+        [
+            "projections are delayed (EigenPro 4): one after p rows in place of one after a batch",
+            "the mean of the iterates is returned, not the last",
+            "a penalty and weights of rows, which the paper has not",
+            "a projection ends at a relative residual, not after a number of epochs",
+        ],
+        {"p": "`landmarks`", "Z": "centers", "s": "`subsample`", "q": "`rank`", "m": "`batch`",
+         "T": "`delay`", "η": "`step_scale` times the automatic step"},
     ),
     "rls": Paper(
         "Musco, Musco, Recursive sampling for the Nyström method, NeurIPS 2017",
         {
-            "algorithm 2, appendix D": "src/gramian/landmarks/leverage/recursive_rls.py",
-            "algorithm 1, the approximation K̃": "src/gramian/approximations/nystrom.py",
+            "algorithm 2, appendix D": ("landmarks/leverage/recursive_rls.py", "RecursiveRLS"),
+            "algorithm 1, the approximation K̃": ("approximations/nystrom.py", "NystromMap"),
+            "definition 1": ("landmarks/leverage/exact_rls.py", "ExactRLS"),
+            "theorems 17 to 19": ("estimators/decomposition/cca.py", "KernelCCA"),
         },
-        {"λ": "`penalty` times n", "s": "`m`", "S": "`Landmarks.index`"},
+        [
+            "oversampling is a small constant, not 16 log(d_eff / δ)",
+            "with a number of landmarks s, the last level draws exactly s, by systematic sampling",
+            "`accelerated=True` is the heuristic of appendix G",
+        ],
+        {"λ": "`penalty` times n", "s": "`m`", "S": "`Landmarks.index`", "K̃": "`NystromMap`",
+         "d_eff": "`effective_dimension`"},
     ),
     "askotch": Paper(
         "Rathore, Frangella, Yang, Dereziński, Udell, Have ASkotch: A neat solution for "
         "large-scale kernel ridge regression, 2024",
         {
-            "algorithms 1 and 4": "src/gramian/solvers/askotch/askotch.py",
-            "algorithm 2": "src/gramian/lowrank/randomized.py",
-            "algorithm 3": "src/gramian/lowrank/power.py",
-            "algorithm 5, section B.5": "src/gramian/solvers/sketchy_saga",
+            "algorithms 1 and 4": ("solvers/askotch/askotch.py", "ASkotch"),
+            "algorithm 1, lines 5 to 12": ("solvers/askotch/block_rules.py", "ASkotch"),
+            "algorithm 2": ("lowrank/randomized.py", "ASkotch"),
+            "section B.2, test matrices": ("lowrank/sketches.py", "ASkotch"),
+            "algorithm 3": ("lowrank/power.py", "ASkotch"),
+            "algorithm 5, section B.5": ("solvers/sketchy_saga/sketchy_saga.py", "SketchySAGA"),
         },
-        {"λ": "`penalty` times n", "b": "`block`", "r": "`rank`", "ρ": "`damping`"},
+        [
+            "blocks are drawn afresh in each iteration, as in later versions of the paper; "
+            "`blocks=\"fixed\"` is algorithm 1",
+            "blocks of up to 4,000 rows are solved exactly, not by a Nystrom approximation",
+            "μ is estimated from the decay of residuals; `convexity=` sets the paper's ridge",
+            "SketchySAGA starts from the initial residuals, and chooses its damping by a rule",
+        ],
+        {"λ": "`penalty` times n", "B": "n / `block`", "r": "`rank`", "ρ": "`damping`",
+         "α, β": "`sampling_power`, 1 - 2 `sampling_power`", "μ": "`convexity`",
+         "Ω": "`test_matrix`"},
     ),
-}
+}  # fmt: skip
 
 
-def write_page(name: str, records: list[Row]) -> None:
-    """Write ``docs/papers/NAME.md``."""
+def link_benchmarks(text: str) -> str:
+    """Return the text with links from names of benchmarks to their results."""
+    return re.sub(r"benchmark `(\w+)`", r"benchmark [`\1`](../../benchmarks/results/\1.md)", text)
+
+
+def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
+    """Write ``docs/papers/NAME.md`` and the plots in it."""
     paper, facts = PAPERS[name], about()
     rows = [{key: row[key] for key in row if key != "paper"} for row in records]
     verdicts = [row["verdict"] for row in records]
@@ -89,14 +141,28 @@ def write_page(name: str, records: list[Row]) -> None:
     text = [
         f"# {name}", "", f"{paper.title}.", "",
         f"{len(records)} items: {counts}. `make papers ARGS=\"{name}\"` measures them again and "
-        f"writes this page; `ARGS=\"{name} --quick\"` takes a few minutes and writes nothing.", "",
+        f"writes this page; `ARGS=\"{name} --quick\"` takes a few minutes and writes nothing. "
+        "CPU s: one thread; 0 where the value comes from the stored results of a benchmark, whose "
+        "page names its own machine.", "",
         "In kind: the same statement on other data or at another scale, which the last column but "
         "one names.", "",
-        "## Items", "", markdown(rows), "",
-        "## Source", "", markdown(
-            [{"paper": key, "file": f"`{path}`"} for key, path in paper.algorithms.items()]
-        ), "",
-        "Each file lists its departures from the paper.", "",
+        "## Items", "", link_benchmarks(markdown(rows)), "",
+        "## Plots", "",
+    ]  # fmt: skip
+    for plot in plots:
+        text += [f"**{plot['item']}**", "", f"![{plot['alt']}](plots/{plot['file']})", ""]
+        draw(plot, FOLDER / "plots")
+    source = [
+        {
+            "paper": key,
+            "file": f"[`{path}`](../../src/gramian/{path})",
+            "departures in the notes of": f"`{owner}`",
+        }
+        for key, (path, owner) in paper.algorithms.items()
+    ]
+    text += [
+        "## Source", "", markdown(source), "",
+        "The largest departures:", "", *(f"- {line}." for line in paper.departures), "",
         "## Symbols", "", markdown(
             [{"paper": key, "gramian": ours} for key, ours in paper.symbols.items()]
         ), "",

@@ -18,7 +18,7 @@ ITEMS: dict[str, Callable[[], list[Item]]] = {
     "rls": rls.items,
     "askotch": askotch.items,
 }
-RECORDS = "Items"
+RECORDS, PLOTS = "Items", "Plots"
 
 
 def main(arguments: list[str], folder: str = "data") -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str], folder: str = "data") -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks papers",
         description="Figures, tables, theorems and claims of five papers: the paper's value, ours, "
-        "and a verdict. Without --quick, results and pages in docs/papers are written.",
+        "and a verdict. Without --quick, results, and pages and plots in docs/papers, are written.",
     )
     parser.add_argument("paper", nargs="*", help=f"one or more of {', '.join(ITEMS)}; all of them")
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
@@ -34,6 +34,10 @@ def main(arguments: list[str], folder: str = "data") -> int:
     parser.add_argument(
         "--forget", action="append", default=[], metavar="KEY=VALUE",
         help="measure again only rows with this value, such as verdict=\"in kind\"",
+    )  # fmt: skip
+    parser.add_argument(
+        "--item", action="append", default=[], metavar="WORDS",
+        help="measure items with these words in their names only",
     )  # fmt: skip
     parser.add_argument("--data", default=folder, help="folder of the real data sets")
     options = parser.parse_args(arguments)
@@ -48,18 +52,27 @@ def main(arguments: list[str], folder: str = "data") -> int:
 
 def measure_paper(name: str, options: argparse.Namespace) -> None:
     """Measure the items of a paper that have no record yet, and write its page."""
-    tables = Tables(f"papers_{name}", (RECORDS,), PAPERS[name].title, options)
+    title = PAPERS[name].title
+    tables = Tables(f"papers_{name}", (RECORDS, PLOTS), title, options, hidden=(PLOTS,))
     scale = Scale(options.data, options.quick)
-    for item in ITEMS[name]():
+    items = ITEMS[name]()
+    for item in items:
+        if options.item and not any(word in item.name for word in options.item):
+            continue
         if not tables.has(RECORDS, item=item.name):
-            tables.add(RECORDS, item.record(name, scale))
+            row, plot = item.record(name, scale)
+            others = [row for row in tables[PLOTS] if row["item"] != item.name]
+            tables.rows[PLOTS] = others + ([plot] if plot else [])
+            tables.add(RECORDS, row)
     # Items that were measured again come back to their place.
-    order = [item.name for item in ITEMS[name]()]
-    rows = [row for row in tables[RECORDS] if row["item"] in order]
-    tables.replace(RECORDS, sorted(rows, key=lambda row: order.index(row["item"])))
+    order = [item.name for item in items]
+    for kind in (PLOTS, RECORDS):
+        rows = [row for row in tables[kind] if row["item"] in order]
+        tables.replace(kind, sorted(rows, key=lambda row: order.index(row["item"])))
     counts: dict[str, int] = {}
     for row in tables[RECORDS]:
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
-    shown({"paper": name, **counts})
+    seconds = sum(row["CPU s"] for row in tables[RECORDS])
+    shown({"paper": name, **counts, "CPU s": round(seconds, 1)})
     if not options.quick:
-        write_page(name, tables[RECORDS])
+        write_page(name, tables[RECORDS], tables[PLOTS])

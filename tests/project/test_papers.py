@@ -9,9 +9,12 @@ from typing import get_args
 import numpy as np
 import pytest
 from benchmarks.lib import results
-from benchmarks.papers import item, page, papers, rls
+from benchmarks.papers import item, page, papers, plot
 from benchmarks.papers.item import Outcome, Scale
+from benchmarks.papers.rls import figures as rls
 
+import gramian
+from gramian import approximations, landmarks, solvers
 from gramian._arrays import RandomStream
 from gramian.landmarks import RecursiveRLS
 
@@ -32,21 +35,82 @@ def test_each_item_has_a_record_with_a_verdict(name):
         assert row["our value"] or row["verdict"] == "not possible", row["item"]
 
 
+def test_there_are_at_least_sixty_items_in_all():
+    assert sum(len(records(name)) for name in papers.ITEMS) >= 60
+
+
+@pytest.mark.parametrize("name", papers.ITEMS)
+def test_each_claim_that_is_not_reproduced_has_an_item_that_tests_the_cause(name):
+    rows = records(name)
+    for row in rows:
+        if row["verdict"] == "not reproduced":
+            figure = row["item"].split(":")[0]
+            assert any(other["item"].startswith(f"{figure}: cause") for other in rows), row["item"]
+
+
 @pytest.mark.parametrize("name", papers.ITEMS)
 def test_the_page_is_written_from_the_records(name, monkeypatch, tmp_path):
     monkeypatch.setattr(page, "FOLDER", tmp_path)
-    page.write_page(name, records(name))
+    drawn = []
+    monkeypatch.setattr(page, "draw", lambda record, folder: drawn.append(record["file"]))
+    page.write_page(name, records(name), results.read(f"papers_{name}")[papers.PLOTS])
     committed = (ROOT / "docs" / "papers" / f"{name}.md").read_text()
     written = (tmp_path / f"{name}.md").read_text()
     assert written.rsplit("Measured on", 1)[0] == committed.rsplit("Measured on", 1)[0]
+    assert re.findall(r"\]\(plots/([^)]+)\)", committed) == drawn
 
 
 @pytest.mark.parametrize("name", papers.ITEMS)
-def test_the_files_of_a_page_exist(name):
+def test_the_plots_of_a_page_are_small_pictures_with_alternative_texts(name):
     text = (ROOT / "docs" / "papers" / f"{name}.md").read_text()
-    paths = re.findall(r"`(src/[^`]+)`", text)
-    assert paths
-    assert all((ROOT / path).exists() for path in paths)
+    found = re.findall(r"!\[([^]]*)\]\(([^)]+)\)", text)
+    assert len(found) >= 5
+    for alt, path in found:
+        assert len(alt) > 20
+        picture = (ROOT / "docs" / "papers" / path).read_text()
+        assert "<svg" in picture
+        assert len(picture) < 100_000
+
+
+def test_each_plot_belongs_to_a_page():
+    files = {path.name for path in (ROOT / "docs" / "papers" / "plots").iterdir()}
+    texts = "".join(path.read_text() for path in (ROOT / "docs" / "papers").glob("*.md"))
+    assert files == set(re.findall(r"\]\(plots/([^)]+)\)", texts))
+
+
+@pytest.mark.parametrize("name", papers.ITEMS)
+def test_the_files_that_a_page_links_to_exist(name):
+    text = (ROOT / "docs" / "papers" / f"{name}.md").read_text()
+    paths = re.findall(r"\]\(\.\./\.\./([^)]+)\)", text)
+    assert len([path for path in paths if path.startswith("src/")]) >= 4
+    assert any(path.startswith("benchmarks/results/") for path in paths)
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+@pytest.mark.parametrize("name", papers.ITEMS)
+def test_the_departures_are_in_classes_that_exist(name):
+    for _, owner in page.PAPERS[name].algorithms.values():
+        modules = (gramian, approximations, landmarks, solvers)
+        assert any(hasattr(module, owner) for module in modules), owner
+
+
+def test_a_plot_has_the_same_bytes_each_time_and_few_points(tmp_path):
+    points = [(i, i**2) for i in range(1, 1001)]
+    panels = [
+        plot.Panel("x", "y", {"a": points, "b (dotted)": points[:2]}, log="xy"),
+        plot.Panel("x", "", {"c": [(0, 1), (0, 2), (0, 4)]}, ranges=True),
+    ]
+    record = plot.Plot("figure 1", "A parabola", panels).record("paper", "item")
+    assert record["file"] == "paper_figure_1.svg"
+    kept = record["panels"][0]["lines"]["a"]
+    assert len(kept) <= plot.MOST_POINTS + 1
+    assert kept[-1] == [1000, 1e6]
+    pictures = []
+    for folder in ("one", "two"):
+        plot.draw(record, tmp_path / folder)
+        pictures.append((tmp_path / folder / record["file"]).read_bytes())
+    assert pictures[0] == pictures[1]
+    assert b">a</text>" in pictures[0]
 
 
 def test_the_projection_cost_is_bounded_for_random_and_for_leading_subspaces():

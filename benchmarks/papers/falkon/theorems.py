@@ -16,8 +16,8 @@ from gramian.operators import KernelOperator
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import Direct, Falkon, Solver, max_iterations, solve
 
-from .item import Outcome, Scale, judged
-from .stored import sample_rows
+from ..item import Outcome, Scale, judged
+from ..stored import sample_rows
 
 
 def landmark_problem(

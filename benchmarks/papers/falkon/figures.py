@@ -14,17 +14,10 @@ from gramian.solvers import (
     Solver,
 )
 
-from .falkon_theorems import (
-    all_rows_as_centers,
-    condition_numbers,
-    costs_in_n,
-    error_curve,
-    exponential_decay,
-    landmark_problem,
-    learning_rate,
-)
-from .item import Item, Outcome, Scale, impossible, judged
-from .stored import sample_rows, stored_row, stored_rows
+from ..item import Outcome, Scale, judged
+from ..plot import Panel, Plot, line
+from ..stored import sample_rows, stored_row, stored_rows
+from .theorems import error_curve, landmark_problem
 
 EPOCHS = 100
 METHODS: dict[str, tuple[Solver, bool]] = {
@@ -43,10 +36,11 @@ def figure_1(scale: Scale) -> Outcome:
     X, y, X_test, y_test, name = sample_rows(scale, "beijing_pm25", n)
     problem = landmark_problem(X, y, m, 1e-6)
     best = min(error_curve(Falkon(), problem, X_test, y_test, 50))
-    reached = {}
+    reached, curves = {}, {}
     for method, (solver, penalised) in {"FALKON": (Falkon(), True), **METHODS}.items():
         given = problem if penalised else replace(problem, penalty=0.0)
         errors = error_curve(solver, given, X_test, y_test, epochs)
+        curves[method] = line(range(1, len(errors) + 1), errors)
         enough = [i for i, error in enumerate(errors, 1) if error <= 1.05 * best]
         reached[method] = enough[0] if enough else None
     shown = ", ".join(f"{k} {v if v else f'over {epochs}'}" for k, v in reached.items())
@@ -56,7 +50,11 @@ def figure_1(scale: Scale) -> Outcome:
         reached["FALKON"] is not None and reached["FALKON"] < min(counts),
         f"{name}, n = {n:,}, M = {m:,}, penalty 1e-6 for all with a penalty",
         "another method was as fast",
-    )
+        Plot(
+            "figure 1", "Test error by iterations of FALKON, gradient descent, SGD and NYTRO",
+            [Panel("iterations, epochs", "test RMSE", curves, log="y")],
+        ),
+    )  # fmt: skip
 
 
 def seconds_slopes(scale: Scale) -> Outcome:
@@ -153,41 +151,3 @@ def leverage_landmarks(scale: Scale) -> Outcome:
         "benchmark `selectors`, 20,000 rows",
         "scores of these sets are flat",
     )
-
-
-def items() -> list[Item]:
-    """Return the items of the paper, in its order."""
-    return [
-        Item("section 3: M = n", "one iteration solves KRR", all_rows_as_centers),
-        Item("theorem 1: decay of the error", "exp(-nu t), nu >= 1/2", exponential_decay),
-        Item("theorem 2: condition number", "below 17 for M of order 1/lambda", condition_numbers),
-        Item("theorem 3: rate of KRR", "error of KRR, t of order log n", learning_rate),
-        Item("theorem 5: leverage scores", "fewer centers than uniform", leverage_landmarks),
-        Item("table 1: kernel evaluations", "n sqrt(n), without logarithms", costs_in_n),
-        Item("table 1: train time", "n M t + M³", seconds_slopes),
-        Item("table 1: memory", "M²", memory),
-        Item(
-            "figure 1: error by iterations",
-            "FALKON needs the fewest (a plot of 100 epochs)",
-            figure_1,
-        ),
-        Item("table 2: Million Songs", "MSE 80.10; D&C 80.35, R. F. 80.93", against_others),
-        Item("table 2: YELP", "RMSE 0.833, 20 minutes", sparse_text),
-        Item(
-            "table 2: TIMIT",
-            "32.3 % errors, 1.5 hours",
-            impossible("the speech corpus is licensed and not available"),
-        ),
-        Item(
-            "table 3: SUSY",
-            "19.6 % errors, AUC 0.877, 4 minutes",
-            impossible("the set (5 million rows) is not available; HIGGS is the next item"),
-        ),
-        Item("table 3: HIGGS, one width", "AUC 0.825", auc),
-        Item("table 3: HIGGS, learned widths", "AUC 0.833", auc_learned_widths),
-        Item(
-            "table 3: IMAGENET",
-            "20.7 % errors, 4 hours",
-            impossible("the images and the network's features are not available"),
-        ),
-    ]

@@ -1,0 +1,235 @@
+"""Uses and limits of recursive RLS: where it is below uniform, seconds, regression, CCA."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from gramian import KernelCCA
+from gramian import _arrays as xp
+from gramian._arrays import RandomStream
+from gramian.approximations import FourierMap, NystromMap
+from gramian.data import as_rows
+from gramian.kernels import Gaussian
+from gramian.landmarks import RecursiveRLS, Selector, Uniform
+from gramian.landmarks.leverage.exact_rls import exact_scores
+from gramian.operators import KernelOperator
+
+from ...landmarks import nystrom
+from ..item import Outcome, Scale, judged
+from ..plot import Line, Panel, Plot
+from ..stored import sample_rows, stored_row, stored_rows
+from .figures import features_of, kernel_of_rows, seconds_to_error
+
+DIMENSION_SHARE = 4
+"""Landmarks over which the scores of a set are measured: penalties with m / 4 degrees."""
+
+
+def sandwich(scale: Scale) -> Outcome:
+    """Theorem 8 (6): half to three halves of B'B + lambda I, with the weighted sample."""
+    n, seeds = scale.size(600, 1500), scale.size(3, 5)
+    K, name = kernel_of_rows(scale, "nycflights", n)
+    n, penalty = K.shape[0], 1e-3
+    values, V = np.linalg.eigh(K.dense())
+    values, lam = values.clip(min=0), n * penalty
+    # With B = V diag(values)^1/2, rows of B (B'B + lambda I)^-1/2 are the vectors to be summed.
+    whitened = V * np.sqrt(values / (values + lam))
+    ranges = {}
+    for oversampling in (3.0, 10.0):
+        low, high, sizes = math.inf, 0.0, []
+        for seed in range(seeds):
+            selector = RecursiveRLS(penalty=penalty, oversampling=oversampling)
+            chosen = selector.select(K, rng=RandomStream(seed))
+            weights = xp.to_float64(chosen.weight) * n / len(chosen.points)
+            rows = whitened[chosen.index]
+            middle = (rows.T * weights) @ rows + np.diag(lam / (values + lam))
+            found = np.linalg.eigvalsh(middle)
+            low, high = min(low, float(found[0])), max(high, float(found[-1]))
+            sizes.append(len(chosen.points))
+        ranges[oversampling] = (low, high, np.mean(sizes))
+    shown = ", ".join(f"{q:g}: {a:.2f} to {b:.2f} ({m:.0f})" for q, (a, b, m) in ranges.items())
+    return judged(
+        f"eigenvalues relative to B'B + λ I, by oversampling (landmarks): {shown}",
+        ranges[10.0][0] >= 0.5 and ranges[10.0][1] <= 1.5,
+        f"{name}, n = {n:,}, penalty 1e-3, {seeds} seeds, oversampling 10; the theorem has "
+        "16 log(d_eff / δ)",
+        "the oversampling is smaller than the theorem's",
+    )
+
+
+def least_rank(scale: Scale) -> Outcome:
+    """Section 3.2: d_eff is essentially the smallest rank with the error lambda."""
+    K, name = kernel_of_rows(scale, "nycflights", scale.size(800, 2000))
+    n = K.shape[0]
+    values = np.linalg.eigvalsh(K.dense())[::-1].clip(min=0)
+    curves: dict[str, Line] = {"least rank": [], "d_eff": []}
+    for penalty in (1e-2, 1e-3, 1e-4, 1e-5):
+        lam = n * penalty
+        curves["least rank"].append((penalty, float((values > lam).sum())))
+        curves["d_eff"].append((penalty, float((values / (values + lam)).sum())))
+    pairs = list(zip(curves["least rank"], curves["d_eff"], strict=True))
+    shown = ", ".join(f"{p:.0e}: {rank:.0f} and {d:.0f}" for (p, rank), (_, d) in pairs)
+    ratios = [d / max(rank, 1) for (_, rank), (_, d) in pairs]
+    return judged(
+        f"eigenvalues above λ, the least rank, and d_eff, by penalty: {shown}",
+        min(ratios) >= 0.5 and max(ratios) <= 4,
+        f"{name}, n = {n:,}; d_eff is {min(ratios):.1f} to {max(ratios):.1f} times the least rank",
+        "the spectrum decays too slowly",
+        Plot(
+            "section 3.2", "Least rank and effective dimension by penalty",
+            [Panel("penalty λ / n", "number", curves, log="xy")],
+        ),
+    )  # fmt: skip
+
+
+def canonical_correlations(scale: Scale) -> Outcome:
+    """Theorem 19: kernel CCA with landmarks has nearly the correlations of all rows."""
+    n, penalty = scale.size(500, 1200), 1e-2
+    X, *_, name = sample_rows(scale, "beijing_pm25", n)
+    half = X.shape[1] // 2
+    views = np.ascontiguousarray(X[:, :half]), np.ascontiguousarray(X[:, half:])
+    settings = {"penalty": penalty, "random_state": 0}
+    exact = KernelCCA(3, landmarks=len(X), **settings).fit(*views).correlations_
+    found: dict[str, float] = {}
+    curves: dict[str, Line] = {}
+    for m in (25, 50, 100, 200):
+        for key, make in (("uniform", Uniform), ("RLS", RecursiveRLS)):
+            est = KernelCCA(3, landmarks=make(m), **settings).fit(*views)
+            gap = float(np.abs(est.correlations_ - exact).max())
+            curves.setdefault(key, []).append((m, gap))
+            found[key] = gap
+    shown = ", ".join(f"{m}: {gap:.3f}" for m, gap in curves["RLS"])
+    return judged(
+        f"largest difference of three correlations ({', '.join(f'{c:.2f}' for c in exact)} with "
+        f"all rows) by landmarks, {shown}; uniform {found['uniform']:.3f} at 200",
+        found["RLS"] <= 0.05,
+        f"{name}, n = {len(X):,}, two halves of the features, penalty 1e-2",
+        "too few landmarks for this penalty",
+        Plot(
+            "theorem 19", "Error of the canonical correlations by landmarks",
+            [Panel("landmarks m", "largest difference", curves, log="xy")],
+        ),
+    )  # fmt: skip
+
+
+def regression_with_features(scale: Scale) -> Outcome:
+    """Appendix G: regression with RLS, uniform and random Fourier features of the same number."""
+    curves: dict[str, dict[str, Line]] = {}
+    n = scale.size(1500, 8000)
+    sizes = (50, 100, 200) if scale.quick else (50, 100, 200, 400, 800)
+    ways: dict[str, Callable[[int], Selector]] = {"uniform": Uniform, "RLS": RecursiveRLS}
+    for name in ("california_housing", "beijing_pm25"):
+        X, y, X_test, y_test, label = sample_rows(scale, name, n)
+        kernel = Gaussian(nystrom.LENGTHSCALES.get(label, 3.0))
+        K = KernelOperator(kernel, as_rows(X), as_rows(X))
+        for m in sizes:
+            for way in ("Fourier", *ways):
+                errors = []
+                for seed in range(3):
+                    rng = RandomStream(seed)
+                    if way == "Fourier":
+                        features = FourierMap.build(kernel, X.shape[1], m, rng=rng)
+                    else:
+                        points = ways[way](m).select(K, rng=rng).points
+                        features = NystromMap.build(kernel, points)
+                    F = features.features(as_rows(X))
+                    gram = F.T @ F + 1e-6 * len(X) * np.eye(F.shape[1])
+                    fit = features.features(as_rows(X_test)) @ np.linalg.solve(gram, F.T @ y)
+                    errors.append(float(np.sqrt(np.square(fit - y_test).mean())))
+                curves.setdefault(label, {}).setdefault(way, []).append((m, float(np.mean(errors))))
+    last = {name: {way: points[-1][1] for way, points in of.items()} for name, of in curves.items()}
+    shown = "; ".join(
+        f"{name}: " + ", ".join(f"{way} {error:.4g}" for way, error in of.items())
+        for name, of in last.items()
+    )
+    return judged(
+        f"test RMSE with {sizes[-1]} features, {shown}",
+        all(of["RLS"] < of["Fourier"] for of in last.values()),
+        f"n = {n:,}, penalty 1e-6, means of three seeds; MSD and other sets are not available",
+        "random Fourier features are as good",
+        Plot(
+            "appendix G", "Test error by the number of features on two sets",
+            [Panel("features", "test RMSE", of, name, "xy") for name, of in curves.items()],
+        ),
+    )  # fmt: skip
+
+
+def flat_scores(scale: Scale) -> Outcome:
+    """From which size and unevenness of the scores RLS has smaller errors than uniform."""
+    sizes = (500, 1000) if scale.quick else (1000, 2000, 5000)
+    names = ("kddcup", "nycflights") if scale.quick else (
+        "kddcup", "nycflights", "california_housing", "adult_a9a"
+    )  # fmt: skip
+    seeds, texts, curves = 3, [], {}
+    pairs: list[tuple[float, float]] = []
+    for name in names:
+        line: Line = []
+        for n in sizes:
+            K, label = kernel_of_rows(scale, name, n)
+            dense, m = K.dense(), n // 10
+            errors: dict[str, float] = {}
+            for key, make in (("uniform", Uniform), ("RLS", RecursiveRLS)):
+                found = []
+                for seed in range(seeds):
+                    chosen = make(m).select(K, rng=RandomStream(seed))
+                    found.append(nystrom.error(dense, features_of(K, chosen.points)))
+                    penalty = chosen.penalty
+                errors[key] = float(np.median(found))
+            if n <= 5000:
+                scores = np.sort(np.asarray(exact_scores(K, max(penalty or 1e-5, 1e-9))))[::-1]
+                share = float(scores[: n // 100].sum() / scores.sum())
+                pairs.append((100 * share, errors["RLS"] / errors["uniform"]))
+            line.append((n, errors["RLS"] / errors["uniform"]))
+        curves[label] = line
+        texts.append(
+            f"{label} ({pairs[-1][0]:.0f} %) " + ", ".join(f"{ratio:.2f}" for _, ratio in line)
+        )
+    below = [share for share, ratio in pairs if ratio < 0.95]
+    return Outcome(
+        f"error of RLS over uniform at n = {', '.join(f'{n:,}' for n in sizes)}, by the share of "
+        f"the scores in 1 % of the rows: {'; '.join(texts)}",
+        "in kind",
+        f"m = n / 10, medians of {seeds} seeds: RLS is at least 5 % below in "
+        f"{len(below)} of {len(pairs)} cases, from a share of {min(below, default=math.nan):.1f} "
+        f"% on",
+        Plot(
+            "figure 2 flat scores", "Error of RLS over uniform by rows, and by the share of 1 %",
+            [
+                Panel("rows n", "error, RLS over uniform", curves, log="x"),
+                Panel("% of the scores in 1 % of the rows", "error, RLS over uniform",
+                      {"": sorted(pairs)}),
+            ],
+        ),
+    )  # fmt: skip
+
+
+def seconds_by_part(scale: Scale) -> Outcome:
+    """The cause of figure 3: the seconds of selecting, and of the factor alone."""
+    speed = {row["set"]: row for row in stored_rows("nystrom", nystrom.SPEED)}
+    texts, selection_is_cause = [], []
+    for name, row in speed.items():
+        alone = {
+            key: seconds_to_error(name, key, nystrom.AT, ("factor",))
+            for key in ("uniform", "recursive_rls")
+        }
+        ratio = alone["recursive_rls"] / alone["uniform"]
+        selection_is_cause.append(ratio < 1)
+        fast = row["recursive_rls, accelerated"] / row["uniform"]
+        texts.append(f"{name} {ratio:.2f} (accelerated, with selection {fast:.2f})")
+    many = [
+        stored_row("nystrom", nystrom.TIMES, set="nycflights", n=n, m=1000, selector=key)
+        for n in (50_000, 200_000)
+        for key in ("recursive_rls", "recursive_rls, accelerated")
+    ]
+    shares = [row["select"] / row["factor"] for row in many]
+    return judged(
+        f"seconds to the error of 400 uniform landmarks without the selection, RLS over uniform: "
+        f"{', '.join(texts)}; selecting 1,000 of 50,000 and 200,000 rows takes {shares[0]:.1f} "
+        f"and {shares[2]:.1f} times the factor, accelerated {shares[1]:.2f} and {shares[3]:.2f}",
+        all(selection_is_cause),
+        "benchmark `nystrom`: fewer landmarks save seconds on all sets, but at n = 5,000 the "
+        "selection costs more; from 50,000 rows on the accelerated selection is a small part",
+        "the factor alone is not faster",
+    )
