@@ -1,4 +1,4 @@
-"""Test whether features help together with those of other columns, by a kernel."""
+"""Test by a kernel whether features help together with the other columns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LEAST_GAIN = 0.01
 LEAST_DEVIATIONS = 2.5
 """Gain in standard errors that additional features must have."""
 
-_RIDGES = 10.0 ** np.arange(-2.0, 2.1, 0.5)
+_RIDGE_GRID = 10.0 ** np.arange(-2.0, 2.1, 0.5)
 
 
 class JointGain:
     """Leave-one-out errors of kernel ridge regression on the features of all columns.
 
     The kernel is the exponential of the l1 distance, with the median distance as lengthscale. A
-    linear test of one column cannot see features that matter only with those of another column.
+    linear test of one column cannot see features that matter only with another column.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class JointGain:
         values, vectors = np.linalg.eigh(np.exp(-distances / (median if median > 0 else 1.0)))
         projected, squares = vectors.T @ self._targets, vectors**2
         best = np.full(len(distances), np.inf)
-        for ridge in _RIDGES:
+        for ridge in _RIDGE_GRID:
             inverse = 1 / (np.maximum(values, 0.0) + ridge)
             # The error of a row that is left out, from the fit to all rows.
             left_out = vectors @ (inverse[:, None] * projected) / (squares @ inverse)[:, None]
