@@ -149,7 +149,7 @@ def test_page_is_one_file_that_asks_nobody(files, fitted, report):
     assert "<script" not in text
     loaded = re.findall(r'(?:src|href|url)\s*=?\s*[("\']+([^"\')]*)', text)
     assert all(address.startswith("data:image/svg+xml;base64,") for address in loaded)
-    assert len(pictures_of(text)) == 11
+    assert len(pictures_of(text)) == 14
     Closed().feed(text)
 
 
