@@ -157,10 +157,10 @@ class GaussianProcess(KernelRegressor):
         noise, weights = self._row_noise(sample_weight)
         with restore_on_error(self):
             X = tables.with_read_options(X, y, read)
-            whole = self._regression_data(
+            whole_rows = self._regression_data(
                 X, y, weights, columns, settings, rng, None, drop_missing_target
             )
-            divided = whole.without(None)
+            divided = whole_rows.without(None)
             data, settings = divided.train, divided.settings
             if noise is not None:
                 penalty = noise / (_target_variance(data, settings) * data.total)

@@ -230,10 +230,10 @@ class LeaveOneOut:
             penalty = self.penalties[0]
         shift = float(self.weights.sum()) * penalty
         eps = xp.finfo(self.rows.dtype).eps
-        found = leave_one_out(K, self.weights, self.Y, shift, eps=eps)
-        loss = found.loss + self._scatter_loss(eps, shift)
-        spread = found.spread if self._has_evidence else None
-        values = HeldValues(found.predicted, self.Y, self.weights)
+        errors = leave_one_out(K, self.weights, self.Y, shift, eps=eps)
+        loss = errors.loss + self._scatter_loss(eps, shift)
+        spread = errors.spread if self._has_evidence else None
+        values = HeldValues(errors.predicted, self.Y, self.weights)
         return Scored(kernel, penalty, loss, held_values=values, spread=spread)
 
     @property

@@ -135,17 +135,17 @@ def fits_per_level(settings: FitSettings, n: int) -> float:
 
 def solver(settings: FitSettings, size: FitSize) -> Solver[Any, Any]:
     """Return the solver of the settings; for "auto", Falkon with landmarks, else `full_solver`."""
-    given, limit = settings.solver, settings.limit
-    if isinstance(given, Solver):
-        return given
-    if given == "auto" and not size.full:
+    chosen_solver, limit = settings.solver, settings.limit
+    if isinstance(chosen_solver, Solver):
+        return chosen_solver
+    if chosen_solver == "auto" and not size.full:
         # A factor of all rows leaves no iterations among which to choose.
         return solvers.Falkon("landmarks" if settings.early_stopping else "auto")
-    if given not in ("auto", "pcg"):
-        return solvers.make(str(given))
+    if chosen_solver not in ("auto", "pcg"):
+        return solvers.make(str(chosen_solver))
     # The preconditioner may take a quarter of the limit.
     pcg = solvers.PCG() if limit is None else solvers.PCG(memory_bytes=limit // 4)
-    if given == "pcg":
+    if chosen_solver == "pcg":
         return pcg
     if not isinstance(settings.tol, str):
         pcg = replace(pcg, goal=settings.tol)
