@@ -128,14 +128,14 @@ def figure_3(scale: Scale) -> Outcome:
             seconds = {key: seconds_to_error(name, key, m) for key in ("uniform", "recursive_rls")}
             at.setdefault(name, {})[m] = seconds["recursive_rls"] / seconds["uniform"]
         texts.append(f"{name} {at[name][400]:.2f} and {at[name][800]:.2f}")
-        faster.append(at[name][800] < 1)
+        faster.append(max(at[name].values()) < 1)
     return judged(
         "CPU seconds to the errors of 400 and of 800 uniform landmarks, over uniform's: "
         + ", ".join(texts),
         sum(faster) >= len(faster) - 1,
-        f"{OF_NYSTROM}: at the error of 800 uniform landmarks (the paper's curves go to some "
-        "thousand), not yet at the one of 400, see the next item",
-        "RLS needs fewer landmarks, but selecting them costs more than that",
+        OF_NYSTROM,
+        f"{OF_NYSTROM}: RLS is faster on all sets to the error of 800 uniform landmarks, but to "
+        "the one of 400 only on kddcup, since selecting landmarks costs more than it saves there",
         error_plot("figure 3", "seconds", "CPU seconds", ("uniform", "recursive_rls")),
     )
 
