@@ -290,9 +290,9 @@ class FalkonFactor:
 
 def _has_few_products(problem: NystromProblem) -> bool:
     """Return whether building the factor from all rows is cheaper than a few iterations."""
-    n, m = problem.K.shape
-    rows = problem.K.rows
-    if not rows.random_access or float(n) * m * m > CHEAP_PRODUCTS:
+    m, rows = problem.K.shape[1], problem.K.rows
+    # Rows of a cluster never fit: a factor from all rows would read them on the client.
+    if not (rows.random_access and rows.fits(CHEAP_PRODUCTS / float(m) ** 2)):
         return False
     return problem.penalty >= LEAST_SHARE * largest_diagonal(problem.K)
 

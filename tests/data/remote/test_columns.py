@@ -324,7 +324,7 @@ class TestColumns:
         table = np.array([[1.0], [2.0]], dtype=np.float32)
         found = names.look_up(np.array(["fair", "none"]), table, unknown=-1.0)
         assert found.gather()[:, 0].tolist() == [-1, -1, -1, 1, -1, -1]
-        with pytest.raises(ValueError, match="such as 'bad', and KernelRidge predicts numbers"):
+        with pytest.raises(ValueError, match="such as 'bad', but KernelRidge predicts numbers"):
             KernelRidge("gaussian", landmarks=2).fit(rows, names)
 
     def test_sums_are_those_of_all_rows(self):
