@@ -311,7 +311,7 @@ class KernelOperator(Streaming):
             self.meter.evaluations += evaluations(n)
             return mirror_products(self.kernel, self._hold(self.rows, 1), self.engine)
         self._count()
-        if self._budget(1).holds(m):
+        if self.holds_columns():
             return self._against_columns(self._hold(self.cols, 1), 0)
         out = xp.empty((n, m), self.dtype, device=self.device)
         for part, block in self.cols.blocks(self._budget(1).resident_rows(m)):
@@ -356,7 +356,7 @@ class KernelOperator(Streaming):
         """
         if not (xp.is_host(self.device) and self.engine.on_host and self.cols.sparse):
             return self
-        if not self._budget(1).holds(self.shape[1]):
+        if not self.holds_columns():
             return self
         z = self._hold(self.cols, 1)
         if not have_factors(self.kernel, self.rows, z):

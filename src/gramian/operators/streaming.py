@@ -270,6 +270,10 @@ class Streaming:
             return self.engine.place(xp.cast(next(iter(side.blocks(side.shape[0])))[1], self.dtype))
         return self.engine.place(dense(self._cast(side.take(xp.arange(side.shape[0])))))
 
+    def holds_columns(self) -> bool:
+        """Return whether the memory budget holds all columns, as `strips` requires."""
+        return self._budget(1).holds(self.shape[1])
+
     def _budget(self, t: int) -> Budget:
         d = max(self.rows.width, self.cols.width)
         itemsize, device = self.dtype.itemsize, self.engine.device_bytes()

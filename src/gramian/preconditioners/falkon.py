@@ -294,6 +294,9 @@ def _has_few_products(problem: NystromProblem) -> bool:
     # Rows of a cluster never fit: a factor from all rows would read them on the client.
     if not (rows.random_access and rows.fits(CHEAP_PRODUCTS / float(m) ** 2)):
         return False
+    # Strips of entries need all columns in memory, which a factor of landmarks does not.
+    if not problem.K.double().holds_columns():
+        return False
     return problem.penalty >= LEAST_SHARE * largest_diagonal(problem.K)
 
 
