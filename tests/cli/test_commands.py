@@ -26,7 +26,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):
+def test_plan_counts_what_the_fit_will_do(request, report, train, tmp_path):
     options = ("--target", "y", "--landmarks", 20, "--max-iter", 3, "--tol", 1e-30)
     options += ("--validation", 0.2, "--history", tmp_path / "h.json")
     said = report("plan", train, *options[:-2])
@@ -34,7 +34,12 @@ def test_plan_counts_what_the_fit_will_do(report, train, tmp_path):
     assert (said["solver"], said["landmarks"], said["iterations"]) == ("falkon", 20, 3)
     assert said["memory_bytes"] > 0
     assert said["seconds"] > 0
-    assert said["kernel_evaluations"] == 4 * 49 * 20 + 20 * 20
+    # The factor of all rows, the right-hand side, and the iterations; the factor of landmarks.
+    assert said["kernel_evaluations"] == (1 + 1 + 3) * 49 * 20 + 20 * 20
+    command = request.getfixturevalue("gramian")
+    assert command("fit", train, *options, "--out", tmp_path / "y.model").code == 0
+    last = json.loads((tmp_path / "h.json").read_text())[-1]
+    assert (last["iteration"], last["kernel_evaluations"]) == (3, said["kernel_evaluations"])
 
 
 def test_plan_counts_the_targets_of_several_classes(report, save):

@@ -25,8 +25,8 @@ from gramian.cli.outputs.signals import stoppable
 SHARED = Path(__file__).parents[1] / "shared"
 
 # The program, with a breath after each checkpoint, so that there is time to stop it in mid-fit;
-# with Ctrl-C as it is in a terminal, also where the tests run in the background; and with the tiles
-# of this process, which goes on with the fit.
+# with Ctrl-C as it is in a terminal, also where the tests run in the background; with the tiles of
+# this process, which goes on with the fit; and with a factor of landmarks, as in this process.
 SLOW = f"""
 import signal, sys, time
 sys.path.insert(0, {str(SHARED)!r})
@@ -35,7 +35,9 @@ tiles.take_named()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from gramian.callbacks import checkpoint
 from gramian.cli import main
+from gramian.preconditioners import falkon
 
+falkon.CHEAP_PRODUCTS = 0.0
 save = checkpoint.save_state
 checkpoint.save_state = lambda *arguments: (save(*arguments), time.sleep(0.1))
 sys.exit(main(sys.argv[1:]))
@@ -99,6 +101,15 @@ def attended():
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture(autouse=True)
+def many_iterations():
+    """Build the factor of FALKON from landmarks: one of all rows leaves nothing to interrupt."""
+    # A test may undo what it has patched.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gramian.preconditioners.falkon.CHEAP_PRODUCTS", 0.0)
+        yield
 
 
 @pytest.fixture

@@ -158,8 +158,12 @@ Residuals of blocks, batches and tables were measured a little earlier.
 @exact_solver
 @pytest.mark.parametrize("offset", [0.0, 20.0])
 @pytest.mark.parametrize("tol", [5e-3, 1e-4])
-def test_converged_at_a_tolerance_bounds_the_error_of_predictions(name, kind, tol, offset):
+def test_converged_at_a_tolerance_bounds_the_error_of_predictions(
+    name, kind, tol, offset, monkeypatch
+):
     """Each solver means the same: the error on the rows over the deviation of the target."""
+    # A factor of all rows would leave an error of rounding, also that of the closed form.
+    monkeypatch.setattr("gramian.preconditioners.falkon.CHEAP_PRODUCTS", 0.0)
     solver, data = solvers.make(name), Data.draw()
     loss = kind is LossProblem
     if loss and offset:

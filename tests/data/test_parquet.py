@@ -149,17 +149,17 @@ def test_only_one_item_is_made_in_advance() -> None:
 STREAM = """
 import sys
 import numpy as np
-from gramian.data import ParquetRows
+from gramian.data import ParquetRows, Sum
 
 def peak():
     lines = open("/proc/self/status").read().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1000
 
 warm, whole = sys.argv[1:]
-total = ParquetRows(warm).sum(lambda block: block.sum(axis=0), size=4096)
+total = ParquetRows(warm).fold(Sum(lambda block: block.sum(axis=0)), size=4096)
 before = peak()
 rows = ParquetRows(whole)
-total = rows.sum(lambda block: block.astype(np.float64).sum(axis=0), size=16384)
+total = rows.fold(Sum(lambda block: block.astype(np.float64).sum(axis=0)), size=16384)
 assert np.array_equal(total, np.arange(10.0) * rows.shape[0])
 rows.take(np.arange(0, rows.shape[0], 100_000))
 print(peak() - before)

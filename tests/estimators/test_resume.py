@@ -25,10 +25,11 @@ X = RNG.standard_normal((90, 3))
 Y = np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
 WEIGHT = RNG.uniform(0, 2, 90)
 
+# A factor of all rows would leave no iterations to be interrupted in.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "falkon": {"landmarks": 20},
-    "refined": {"landmarks": 20, "solver": Falkon(refine=True)},
-    "points": {"landmarks": X[:15] + 0.1},
+    "falkon": {"landmarks": 20, "solver": Falkon("landmarks")},
+    "refined": {"landmarks": 20, "solver": Falkon("landmarks", refine=True)},
+    "points": {"landmarks": X[:15] + 0.1, "solver": Falkon("landmarks")},
     "pcg": {"solver": "pcg", "penalty": 1e-2},
 }
 
