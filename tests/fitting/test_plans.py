@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian import _arrays as xp
-from gramian.data import ArrayRows
+from gramian.data import ArrayRows, as_rows
 from gramian.fitting.plans import calibration
 from gramian.landmarks import RPCholesky
 from gramian.problems import NystromProblem
@@ -134,8 +134,21 @@ class TestFields:
             scipy.sparse.csr_array(X),
             tmp_path / "x.parquet",
         ]
-        evaluations = {KernelRidge(landmarks=9, **PLAIN).plan(x).kernel_evaluations for x in inputs}
-        assert len(evaluations) == 1
+        evaluations = [KernelRidge(landmarks=9, **PLAIN).plan(x).kernel_evaluations for x in inputs]
+        assert len(set(evaluations[:3])) == 1
+        # The factor of rows in a file is one of landmarks, without a pass over the rows.
+        assert evaluations[3] == evaluations[0] - 150 * 9
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize("form", ["file", "sparse"])
+    def test_the_factor_of_all_rows_is_counted_where_it_is_built(self, form, tmp_path):
+        pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "x.parquet")
+        x = as_rows(tmp_path / "x.parquet") if form == "file" else scipy.sparse.csr_array(X)
+        est = KernelRidge(
+            landmarks=9, max_iter=2, tol=0.0, random_state=0, **(PLAIN | {"standardize": False})
+        )
+        counted = est.fit(x, Y).history_[-1]["kernel_evaluations"]
+        assert est.plan(x).kernel_evaluations == counted
 
     def test_of_a_classifier(self):
         assert KernelRidgeClassifier(landmarks=9, **PLAIN).plan(X, targets=4).solver == "falkon"

@@ -235,8 +235,11 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         return float(size.m) ** 2 * (size.m + rows)
 
     def _sums_rows(self, size: ProblemSize) -> bool:
-        """Return whether the factor is built from all rows, if the penalty is not tiny."""
-        return self.preconditioner_penalty == "auto" and size.n * size.m**2 <= CHEAP_PRODUCTS
+        """Return whether the factor is built from all rows, unless penalty or memory is tiny."""
+        # Dense rows without `pairs_once` have no random access; a cluster has no local targets.
+        in_memory = size.targets_here and (size.pairs_once or not size.dense)
+        is_cheap = size.n * size.m**2 <= CHEAP_PRODUCTS
+        return self.preconditioner_penalty == "auto" and in_memory and is_cheap
 
     def bytes_read(self, size: ProblemSize) -> float:
         return 16 * float(size.m) ** 2 + self.kept_bytes(size)  # four triangles
