@@ -20,7 +20,7 @@ class RemoteRows(RowSource):
 
     remote = True
 
-    def fits(self, most_rows: float = math.inf) -> bool:
+    def fits(self, most_rows: float | int = math.inf) -> bool:
         """Return False: no algorithm holds all of these rows in this process."""
         return False
 

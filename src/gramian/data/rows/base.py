@@ -205,7 +205,7 @@ class RowSource(ABC):
         """
         return ask()
 
-    def fits(self, most_rows: float = math.inf) -> bool:
+    def fits(self, most_rows: float | int = math.inf) -> bool:
         """Return whether all rows may be in the memory of this process, with room for `most_rows`.
 
         Rows of a cluster never fit: a pass over them is sent to its workers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 
+@runtime_checkable
 class Scaler(Protocol):
     """Affine map of columns, such as a `Standardizer`."""
 
