@@ -241,7 +241,7 @@ IN_PLACE = {
 }
 
 APART = (
-    *("RandomStream", "CsrArray", "Limits"),
+    *("RandomStream", "as_stream", "CsrArray", "Limits"),
     *("csr", "entries", "indices", "indptr", "is_sparse", "to_dense"),
     *("as_tensor", "device", "device_of", "is_host", "is_tensor", "to_device", "to_host"),
     *("dtype_name", "file_dtype_name", "finfo", "numpy_dtype", "promote_types"),
