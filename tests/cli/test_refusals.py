@@ -185,8 +185,9 @@ def test_outputs_are_refused_before_any_work(
 
     for name in ("cli.commands.fit", "cli.commands.search"):
         monkeypatch.setattr(import_module(f"gramian.{name}"), "open_training", work)
-    for name in ("cli.commands.predict", "cli.commands.evaluate", "report.write"):
+    for name in ("cli.commands.predict", "cli.commands.evaluate"):
         monkeypatch.setattr(import_module(f"gramian.{name}"), "load_model", work)
+    monkeypatch.setattr(import_module("gramian.report.write"), "resolve_model", work)
     monkeypatch.setattr(import_module("gramian.data.sources.convert"), "as_table", work)
     (tmp_path / "run" / "folder").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "run")
