@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 import gramian
 from gramian import (
+    GaussianProcess,
     KernelCCA,
     KernelKMeans,
     KernelPCA,
@@ -38,6 +39,13 @@ two_trials = {"budget": 4, "cv": 2, "random_state": 0}
 
 def check_r2(est: Any) -> None:
     assert est.fit(X, y).score(X, y) > 0.9
+
+
+def check_noise(est: Any) -> None:
+    est.fit(X, y + 0.3 * np.random.default_rng(1).standard_normal(120))
+    assert abs(est.noise_**0.5 - 0.3) < 0.1
+    near, far = est.predict([[0.0, 0.0], [50.0, 50.0]], return_std=True)[1]
+    assert 0.2 < near < 0.5 < far
 
 
 def check_accuracy(est: Any) -> None:
@@ -75,6 +83,7 @@ def check_numbers(est: Any) -> None:
 CASES = [
     (KernelRidge(random_state=0), check_r2),
     (KernelRidgeCV(**two_trials), check_r2),
+    (GaussianProcess(random_state=0), check_noise),
     (KernelRidgeClassifier(random_state=0), check_accuracy),
     (KernelRidgeClassifierCV(**two_trials), check_accuracy),
     (NystromTransformer(gaussian, landmarks=60, random_state=0), check_inner_products),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
@@ -245,12 +245,12 @@ def _descend(
     # Of the likelihood, a mean over the rows: the stopping rule then means the same for any number.
     scale = len(criterion.Y) if criterion.name == "likelihood" else 1
 
-    def read(logarithms: Sequence[float]) -> tuple[Kernel, float]:
+    def read(logarithms: Iterable[float]) -> tuple[Kernel, float]:
         numbers = [math.exp(number) for number in logarithms]
         level = numbers[-1] if noise is None else noise
         return with_hyperparameters(start.kernel, numbers), level
 
-    def evaluate(logarithms: Sequence[float]) -> tuple[float, list[float]]:
+    def evaluate(logarithms: Float[Array, " p"]) -> tuple[float, list[float]]:
         tried, level = read(logarithms)
         try:
             value, G = criterion(tried, level)
