@@ -88,8 +88,7 @@ def table_data(
     if given.table.takes_encoding:
         encoding = _encoding(given, settings, rng, classes, index)
     rows, row_bytes = _training_rows(given, encoding, index, settings.limit)
-    y = given.y if index is None else given.y[index]
-    targets = _targets(y, classes, rows.dtype)
+    targets = _targets(given.y if index is None else given.y[index], classes, rows.dtype)
     if classes is None:
         # Means and deviations are computed in float64; unscaled
         # targets meet the rows in their type.

@@ -140,12 +140,7 @@ class VariogramDisplay(Display):
         # The first sector is centered on the first feature.
         sector = np.round(angles / (math.pi / sectors)).astype(int) % sectors
         bin_of_pair = np.minimum((lengths / reach * bins).astype(int), bins) + (bins + 1) * sector
-        counts = np.bincount(bin_of_pair, minlength=sectors * (bins + 1))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = [
-                np.where(counts >= 10, np.bincount(bin_of_pair, v, len(counts)) / counts, np.nan)
-                for v in values
-            ]
+        means = _bin_means(bin_of_pair, values, sectors * (bins + 1))
         distance, empirical, model = (m.reshape(sectors, bins + 1)[:, :bins] for m in means)
         return cls(distance, empirical, model, "kilometres" if degrees else "distance").plot(
             ax, **line_kw
@@ -177,6 +172,18 @@ class VariogramDisplay(Display):
         axes.set(xlabel=self.unit, ylabel="half the mean squared difference", ylim=(0, None))
         axes.legend()
         return self
+
+
+def _bin_means(
+    bin_of_pair: np.ndarray, values: Sequence[np.ndarray], bins: int
+) -> list[np.ndarray]:
+    """Return the means of values over the pairs of each bin, NaN for fewer than 10 pairs."""
+    counts = np.bincount(bin_of_pair, minlength=bins)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return [
+            np.where(counts >= 10, np.bincount(bin_of_pair, v, len(counts)) / counts, np.nan)
+            for v in values
+        ]
 
 
 def _pairs(

@@ -5,21 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._messages.errors import ParameterError
-
-if TYPE_CHECKING:
-    from .regressor_methods import KernelRegressor
+from ..types import RowsLike
 
 GRID_BLOCK_ROWS = 1 << 14
 """Points of a grid that are predicted at once."""
 
 MOST_POINTS = 100_000_000
 """Most points of a grid; more are taken for a mistake in units."""
+
+
+@runtime_checkable
+class PointPredictor(Protocol):
+    """Regressor with deviations, such as a `KernelRegressor`."""
+
+    def predict(self, X: RowsLike, return_std: bool = False) -> Any:
+        """Return predictions, with standard deviations on request."""
+
+    def out_of_range(self, X: RowsLike) -> np.ndarray:
+        """Return a mask of the rows that are far from all training rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +53,7 @@ class Grid:
 
 
 def predict_grid(
-    estimator: KernelRegressor,
+    estimator: PointPredictor,
     bounds: Mapping[Any, tuple[float, float]],
     step: float | Sequence[float],
     *,
@@ -81,10 +90,12 @@ def predict_grid(
     Cost: a prediction of each point, with deviations three, in blocks of 16,384 points. Memory: 17
     bytes for each point and target.
     """
-    check_is_fitted(estimator)
+    # The protocol has no attributes of a fit, so that it includes estimators without one.
+    fitted: Any = estimator
+    check_is_fitted(fitted)
     fixed = dict(at or {})
-    names: Any = getattr(estimator, "feature_names_in_", None)
-    features = list(range(estimator.n_features_in_)) if names is None else list(map(str, names))
+    names: Any = getattr(fitted, "feature_names_in_", None)
+    features = list(range(fitted.n_features_in_)) if names is None else list(map(str, names))
     named = [*bounds, *fixed]
     if sorted(map(str, named)) != sorted(map(str, features)):
         form = f"each of {features} once, in bounds or in at"
