@@ -22,6 +22,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian.callbacks import Checkpoint, Validate
 from gramian.data import as_rows, as_table
 from gramian.landmarks import Bless, BlessR, Uniform
+from gramian.solvers import Falkon
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -65,6 +66,17 @@ def rmse(est: Any, x: Any, y: np.ndarray, weight: np.ndarray | None = None) -> f
 
 
 # --- what is kept --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["auto", "falkon", Falkon()])
+def test_falkon_has_iterations_to_choose_from(solver):
+    """A factor of all rows, which few rows would have, ends in two iterations."""
+    est = KernelRidge("gaussian", lengthscale=1.0, penalty=1e-8, landmarks=40, solver=solver)
+    est.set_params(early_stopping=True, random_state=0).fit(X, Y)
+    assert est.solver_ == Falkon("landmarks")
+    assert len(est.history_) > 4
+    est.set_params(solver=Falkon(None)).fit(X, Y)
+    assert est.solver_ == Falkon(None)  # a given penalty stays
 
 
 class TestTheBestState:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
         Verbosity,
     )
 
+TUNING_CRITERIA = ("likelihood", "leave_one_out")
+"""Values of ``lengthscale`` that tune all hyper-parameters of the kernel."""
+
 MODEL_PANEL = "Model (any of these replaces the search with one fit)"
 FIT_PANEL = "Fit (any of these replaces the search with one fit)"
 COMPUTATION_PANEL = "Computation"

@@ -1,2 +1,2 @@
-from .card import model_card as model_card
+from .description import model_card as model_card
 from .write import write_report as write_report

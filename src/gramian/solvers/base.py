@@ -116,6 +116,10 @@ class Solver(ABC, Generic[ProblemType, StateType]):
         """
         return self
 
+    def stopped_early(self) -> Solver[ProblemType, StateType]:
+        """Return a solver for fits that keep the best of several iterations; itself by default."""
+        return self
+
     def kept_bytes(self, size: ProblemSize) -> int:
         """Return the bytes of stored kernel entries, a part of `peak_bytes`; 0 by default."""
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from .. import _arrays as xp
@@ -207,6 +207,11 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
                 "preconditioner_penalty must be positive and finite, 'auto', 'landmarks' or None, "
                 f"not {lam!r}"
             )
+
+    def stopped_early(self) -> Falkon:
+        # A factor of all rows leaves no iterations among which to choose.
+        automatic = self.preconditioner_penalty == "auto"
+        return replace(self, preconditioner_penalty="landmarks") if automatic else self
 
     def factor(self, problem: NystromProblem) -> FalkonFactor:
         """Build the preconditioner; a subclass may reuse an existing preconditioner."""

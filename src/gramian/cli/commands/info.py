@@ -17,8 +17,7 @@ from ...engines import compiled_tiles
 from ...engines._devices import count_devices
 from ...engines.choose import has_fused_tiles
 from ...model import load_model
-from ...report.card import model_card
-from ...report.description import describe_model
+from ...report.description import describe_model, model_card
 from ..outputs.report import SHOWN_NAMES, Report, group_columns, shorten
 
 

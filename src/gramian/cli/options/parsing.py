@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..._messages.checks import did_you_mean
+from ..._parameters.fit_parameters import TUNING_CRITERIA
 
 if TYPE_CHECKING:
     from ...landmarks import Selector
@@ -35,7 +36,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def lengthscale(text: str) -> str | float | tuple[float, ...]:
     """Read ``--lengthscale``: a name, "median" or a multiple, a number, or numbers with commas."""
-    if text in ("auto", "likelihood", "leave_one_out"):
+    if text in ("auto", *TUNING_CRITERIA):
         return text
     if text.endswith("median"):
         return _medians(text)

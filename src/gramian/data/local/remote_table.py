@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs
 
+from ..._files.temporary import remove_with
 from ..._messages.display import without_secrets
 from ..formats import Parquet, format_of
 from ..formats.object_store import RemotePath
-from ..rows.temporary import remove_with
 from ..tables.base import Table
 
 

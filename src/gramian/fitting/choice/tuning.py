@@ -107,7 +107,7 @@ class Criterion:
         """
         inverse, log_determinant = self._invert(kernel, noise)
         alpha, (n, t) = inverse @ self.Y, self.Y.shape
-        if self.name == "likelihood":
+        if self.is_likelihood:
             constant = n * math.log(2 * math.pi)
             value = 0.5 * (float((self.Y * alpha).sum()) + t * (log_determinant + constant))
             return value, 0.5 * (t * inverse - alpha @ alpha.T)
@@ -130,6 +130,11 @@ class Criterion:
     def noise_gradient(self, G: Float[Array, "n n"], noise: float) -> float:
         """Return the derivative with respect to the logarithm of the noise."""
         return float((noise * self._shares * xp.diagonal(G)).sum())
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether it is the likelihood, which determines the amplitude."""
+        return self.name == "likelihood"
 
     def first(self, n: int) -> Criterion:
         """Return the criterion of the first n rows."""
@@ -195,7 +200,7 @@ def tune(criterion: Criterion, kernel: Kernel, noise: float | None = None) -> Tu
         key=lambda tuned: tuned.value,
     )
     tuned = _descend(criterion, best, noise, unit, MOST_STEPS)
-    if criterion.name != "likelihood" and noise is None:
+    if not criterion.is_likelihood and noise is None:
         # The errors are the same for any amplitude: take the most likely one.
         tuned = _most_likely(criterion, tuned)
     logger.info("%s: %r, noise variance %.3g", criterion.name, tuned.kernel, tuned.noise)
@@ -243,7 +248,7 @@ def _descend(
         bounds.append((unit * NOISE_RANGE[0], unit * NOISE_RANGE[1]))
         values.append(min(max(start.noise, bounds[-1][0]), bounds[-1][1]))
     # Of the likelihood, a mean over the rows: the stopping rule then means the same for any number.
-    scale = len(criterion.Y) if criterion.name == "likelihood" else 1
+    scale = len(criterion.Y) if criterion.is_likelihood else 1
 
     def read(logarithms: Iterable[float]) -> tuple[Kernel, float]:
         numbers = [math.exp(number) for number in logarithms]

@@ -135,12 +135,16 @@ def fits_per_level(settings: FitSettings, n: int) -> float:
 
 def solver(settings: FitSettings, size: FitSize) -> Solver[Any, Any]:
     """Return the solver of the settings; for "auto", Falkon with landmarks, else `full_solver`."""
+    chosen_solver = _solver_of_name(settings, size)
+    return chosen_solver.stopped_early() if settings.early_stopping else chosen_solver
+
+
+def _solver_of_name(settings: FitSettings, size: FitSize) -> Solver[Any, Any]:
     chosen_solver, limit = settings.solver, settings.limit
     if isinstance(chosen_solver, Solver):
         return chosen_solver
     if chosen_solver == "auto" and not size.full:
-        # A factor of all rows leaves no iterations among which to choose.
-        return solvers.Falkon("landmarks" if settings.early_stopping else "auto")
+        return solvers.Falkon()
     if chosen_solver not in ("auto", "pcg"):
         return solvers.make(str(chosen_solver))
     # The preconditioner may take a quarter of the limit.

@@ -13,7 +13,7 @@ import numpy as np
 from ..._files.atomic import check_output
 from ..._messages.checks import as_bytes, as_count, as_positive, is_integer, is_real
 from ..._messages.errors import SETTING_FORM, ParameterError
-from ..._parameters.fit_parameters import FitParameters
+from ..._parameters.fit_parameters import TUNING_CRITERIA, FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...callbacks.progress import check_verbose
 from ...kernels import Kernel
@@ -31,9 +31,6 @@ from .checks import (
     is_splitter,
     is_squared,
 )
-
-TUNING_CRITERIA = ("likelihood", "leave_one_out")
-"""Values of ``lengthscale`` that tune all hyper-parameters of the kernel."""
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ...rows.temporary import remove_with
+from ...._files.temporary import remove_with
 from ...tables.base import Table
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from .table import text_table

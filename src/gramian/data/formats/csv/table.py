@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ...._files.temporary import remove_with
 from ...._messages.checks import join_words
 from ...._messages.errors import Text, TextError
 from ...rows.dtypes import warn_of_rounded_column
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
-from ...rows.temporary import remove_with
 from ...tables.base import Table, check_columns
 from ...tables.column_reading import TEXT_COLUMN
 from ...tables.in_memory import MemoryTable
