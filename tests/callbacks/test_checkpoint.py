@@ -86,7 +86,7 @@ def assert_same_state(a: Any, b: Any) -> None:
             assert x == y
 
 
-CG = "residual direction energy active checked lanczos best least"
+CG = "residual direction energy active checked checked_at lanczos best least"
 EIGENPRO = "seed settings first least epochs lost"
 FIELDS = {
     "direct": ("State", ""),

@@ -358,6 +358,33 @@ class TestFloat32OfSmoothProblems:
         # The factor of all rows, the right-hand side, and the iterations.
         assert result.history[-1]["kernel_evaluations"] == setup + (1 + 1 + 20) * 1000 * 100
 
+    @pytest.mark.parametrize(("lengthscale", "is_coarse"), [(2.3, False), (3.0, True)])
+    def test_the_rounding_decides_the_precision_of_products(self, lengthscale, is_coarse):
+        X, y = draw(2000, 4, dtype=np.float32)
+        kernel = kernels.Gaussian(lengthscale)
+        problem = problem_of(X, y, X[:200], kernel=kernel, penalty=1e-5)
+        assert (FalkonFactor.build(problem, "landmarks").rounding > 0.3) == is_coarse
+        solver = Falkon("landmarks")
+        result = solve(problem, solver, stop=[tolerance(1e-4), max_iterations(200)])
+        assert result.state.metrics["wide"] == is_coarse
+        gap = problem.double().K @ (result.state.coef - solve(problem, Direct()).state.coef)
+        assert np.all(np.sqrt(np.square(gap).mean(axis=0)) < 3e-4 * y.std(axis=0))
+
+    def test_a_long_run_without_a_true_residual_continues_in_float64(self, monkeypatch):
+        monkeypatch.setattr("gramian.solvers.falkon.LONGEST_RUN", 8)
+        X, y = draw(1500, 3, dtype=np.float32)
+        problem = problem_of(X, y[:, :1], X[:200], kernel=kernels.Gaussian(1.0), penalty=1e-7)
+        exact = solve(problem, Direct()).state.coef
+        states = list(islice(Falkon("landmarks").iterate(problem), 20))
+        assert [state.metrics["wide"] for state in states] == [0] * 9 + [1] * 11
+        for state in states[9:]:
+            gap = problem.double().K @ (state.coef - exact)
+            true = float(np.sqrt(np.square(gap).mean()) / problem.targets.std())
+            assert 0.3 < true / state.metrics["prediction_error"] < 3
+        for start in (4, 12):
+            again = islice(Falkon("landmarks").iterate(problem, states[start]), 20 - start)
+            assert [state.metrics for state in again] == [s.metrics for s in states[start:]]
+
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_few_rows_need_two_iterations(self, dtype, weighted):

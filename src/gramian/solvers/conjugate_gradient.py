@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .. import _arrays as xp
 from .._arrays import Array, Bool, Float
 from .._linalg import extremes_of_lanczos
 from .._messages.errors import TextError
-from .loop.state import RESIDUAL_KEY, State, StopReason, starting_coef
+from .loop.state import ADDED_LATER, RESIDUAL_KEY, State, StopReason, starting_coef
 
 Linear = Callable[[Array], Array]
 
@@ -38,6 +38,8 @@ class CGState(State):
         Whether a column still moves.
     checked : Array of shape (t,)
         Norms of the residual when it was last computed directly.
+    checked_at : int
+        Iteration of the last directly computed residual.
     lanczos : Array of shape (k, 2)
         Step lengths and residual ratios of the watched column; see `conjugate_gradient`.
     best : Array of shape (m, t)
@@ -51,6 +53,7 @@ class CGState(State):
     energy: Float[Array, " t"]
     active: Bool[Array, " t"]
     checked: Float[Array, " t"]
+    checked_at: int = field(default=0, metadata={ADDED_LATER: True})
     lanczos: Float[Array, "k 2"]
     best: Float[Array, "m t"]
     least: float = math.inf
@@ -84,6 +87,7 @@ def conjugate_gradient(
     rounding: float = 1e-5,
     refine_below: float = REFINE_BELOW,
     watched: int | None = None,
+    lanczos: Float[Array, "k 2"] | None = None,
 ) -> Iterator[CGState]:
     """Solve A x = b for the columns of b by (preconditioned) conjugate gradient.
 
@@ -112,6 +116,8 @@ def conjugate_gradient(
     watched : int, optional
         Column whose steps the Lanczos estimates use; the column with the largest right-hand side if
         None. If each column has its own A, pass the column whose A has the least eigenvalue.
+    lanczos : Array of shape (k, 2), optional
+        Steps of an earlier run with nearly the same matrix, which the eigenvalue estimates include.
 
     Yields
     ------
@@ -147,7 +153,7 @@ def conjugate_gradient(
     )
     if isinstance(state, CGState):
         _check_residual(setup, rhs, state)
-    s = state if isinstance(state, CGState) else _start(setup, rhs, state)
+    s = state if isinstance(state, CGState) else _start(setup, rhs, state, lanczos)
     yield s
     while True:
         s = _step(setup, s)
@@ -174,7 +180,12 @@ class _Setup:
         return float((norms / xp.where(self.norm > 0, self.norm, 1.0)).max())
 
 
-def _start(setup: _Setup, rhs: Array, state: State | None) -> CGState:
+def _start(setup: _Setup, rhs: Array, state: State | None, lanczos: Array | None = None) -> CGState:
+    if lanczos is None:
+        lanczos = xp.empty((0, 2), xp.float64, like=rhs)
+    elif len(lanczos) > 0:
+        # A ratio of zero ends the block of the earlier run, as after a restart.
+        lanczos = xp.concat([lanczos[:-1], lanczos[-1:] * xp.asarray([1.0, 0.0], like=lanczos)])
     # The iterate holds more digits than the products, because true residuals correct it.
     dtype = xp.float64 if setup.exact_residual is not None else rhs.dtype
     x = starting_coef(state, xp.cast(rhs, dtype))
@@ -182,15 +193,17 @@ def _start(setup: _Setup, rhs: Array, state: State | None) -> CGState:
     z = setup.precondition(residual)
     norms = _norms(residual)
     relative = setup.relative(norms)
+    iteration = 0 if state is None else state.iteration
     started = CGState(
-        iteration=0 if state is None else state.iteration,
+        iteration=iteration,
         coef=x,
         residual=residual,
         direction=z,
         energy=dot_columns(residual, z),
         active=norms > 0,
         checked=norms,
-        lanczos=xp.empty((0, 2), xp.float64, like=rhs),
+        checked_at=iteration,
+        lanczos=lanczos,
         best=x,
         least=relative,
     )
@@ -258,6 +271,7 @@ def _step(setup: _Setup, s: CGState) -> CGState:
         energy=energy,
         active=active,
         checked=norms if restarted else s.checked,
+        checked_at=s.iteration + 1 if restarted else s.checked_at,
         lanczos=lanczos,
         best=x if better else s.best,
         least=relative if better else s.least,
@@ -287,8 +301,7 @@ def _refine_residual(
 
 def no_gain(before: CGState, after: CGState) -> bool:
     """Return whether a new true residual is more than half of the previous residual."""
-    # By identity: a true residual may repeat the last one to the bit, which is no gain either.
-    is_new = after.checked is not before.checked
+    is_new = after.checked_at > before.checked_at
     return is_new and bool((after.checked > 0.5 * before.checked)[before.active].any())
 
 
