@@ -45,6 +45,13 @@ def test_columns_of_frames_are_named():
     np.testing.assert_allclose(grid.mean[2, 1], est.predict(rows)[0], rtol=1e-6)
 
 
+def test_bounds_without_names_are_of_the_other_features_in_order(process):
+    given = process.predict_grid([(2.0, 4.0), (0.0, 0.3)], [2.0, 0.1], at={1: 5.0})
+    named = process.predict_grid({0: (2.0, 4.0), 2: (0.0, 0.3)}, [2.0, 0.1], at={1: 5.0})
+    assert given.mean.shape == (2, 4)
+    assert np.array_equal(given.mean, named.mean)
+
+
 def test_several_targets_are_the_last_axis():
     est = KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3).fit(X, np.column_stack([Y, Y]))
     grid = est.predict_grid({0: (0, 1), 1: (0, 2), 2: (0, 3)}, 1.0)
@@ -57,6 +64,7 @@ def test_several_targets_are_the_last_axis():
     [
         ({"bounds": {0: (0, 1), 1: (0, 1)}}, "once, in bounds or in at"),
         ({"at": {1: 0.0, 2: 0.0}}, "once, in bounds or in at"),
+        ({"bounds": [(0, 1)]}, r"\(low, high\) for each of \[0, 1, 2\]"),
         ({"step": 0.0}, "step must be positive"),
         ({"step": [1.0, 1.0]}, "broadcast"),
         ({"step": 1e-9}, "more than 100,000,000"),

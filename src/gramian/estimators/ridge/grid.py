@@ -54,7 +54,7 @@ class Grid:
 
 def predict_grid(
     estimator: PointPredictor,
-    bounds: Mapping[Any, tuple[float, float]],
+    bounds: Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]],
     step: float | Sequence[float],
     *,
     at: Mapping[Any, Any] | None = None,
@@ -64,9 +64,10 @@ def predict_grid(
 
     Parameters
     ----------
-    bounds : dict of feature to (low, high)
-        Features of the grid, by name, or by number if the training rows had no names. Both ends are
-        points of the grid, the upper one if it is a whole number of steps away.
+    bounds : dict of feature to (low, high), or sequence of (low, high)
+        Features of the grid, by name, or by number if the training rows had no names; a sequence is
+        for all features that are not in `at`, in their order. Both ends are points of the grid, the
+        upper one if it is a whole number of steps away.
     step : float or sequence of float
         Step of all features of the grid, or of each, in their units.
     at : dict of feature to value, optional
@@ -96,9 +97,14 @@ def predict_grid(
     fixed = dict(at or {})
     names: Any = getattr(fitted, "feature_names_in_", None)
     features = list(range(fitted.n_features_in_)) if names is None else list(map(str, names))
+    if not isinstance(bounds, Mapping):
+        free = [feature for feature in features if feature not in fixed]
+        if len(bounds) != len(free):
+            raise ParameterError("bounds", bounds, f"a pair (low, high) for each of {free}")
+        bounds = dict(zip(free, bounds, strict=True))
     named = [*bounds, *fixed]
     if sorted(map(str, named)) != sorted(map(str, features)):
-        form = f"each of {features} once, in bounds or in at"
+        form = f"for each of {features} once, in bounds or in at"
         raise ParameterError("bounds", named, form)
     axes = _axes(bounds, step)
     shape = tuple(len(axis) for axis in axes)
