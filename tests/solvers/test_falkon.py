@@ -94,7 +94,7 @@ class TestAgainstDenseSolutions:
     def test_all_rows_as_landmarks_need_one_iteration(self):
         X, y = draw(200)
         problem = problem_of(X, y, X)
-        result = run(problem, most=1)
+        result = run(problem, Falkon(None), most=1)
         K = KERNEL(X, X)
         alpha = np.linalg.solve(K + 200 * PENALTY * np.eye(200), y)
         expected = KERNEL(NEW, X) @ alpha
@@ -271,7 +271,7 @@ class TestSingularMatrices:
             X, y, X, kernel=kernels.Polynomial(degree=2), weights=weight, landmark_weight=weight
         )
         assert len(FalkonFactor.build(problem).diagonal) == 6
-        assert run(problem, tol=1e-10).state.iteration == 1
+        assert run(problem, Falkon(None), tol=1e-10).state.iteration == 1
 
     def test_a_start_from_coefficients_of_landmarks_that_are_left_out(self):
         X, y = draw(300, 2)
@@ -442,7 +442,7 @@ class TestPreconditioner:
         Z, weight = np.unique(X, axis=0, return_counts=True)
         problem = problem_of(X, y, Z, landmark_weight=xp.to_float64(weight) * 60 / n, coverage=1.0)
         # The landmarks with their weights are all the data: one iteration, as for m = n.
-        result = run(problem, most=1)
+        result = run(problem, Falkon(None), most=1)
         assert difference(function(problem, result.state.coef), dense(problem)) < 1e-9
 
     def test_its_halves_are_those_of_one_factor(self):
