@@ -14,7 +14,7 @@ from gramian import _arrays as xp
 from gramian._arrays import RandomStream
 from gramian.problems import FullProblem
 from gramian.solvers import ASkotch, Direct, Skotch, Solver, solve
-from gramian.solvers.askotch.blocks import BlockRule
+from gramian.solvers.askotch.block_rules import BlockRule
 
 from ..lib.results import Row
 from ..lib.tables import Tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ... import _arrays as xp
@@ -15,8 +15,8 @@ from ...problems import FullProblem
 from ..base import Solver, solvers
 from ..cost import ProblemSize, StoresEntries
 from ..loop.state import State, check_residual, draw_seed
-from .block_rules import BLOCK_RULES, FixedBlocks
-from .blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, BlockRule, Blocks
+from .block_rules import BLOCK_RULES, BlockRule, FixedBlocks
+from .blocks import BLOCK_SOLVERS, CURVATURE_PROBES, EXACT_ROWS, Blocks
 from .progress import Progress
 from .state import ASkotchState
 
@@ -141,7 +141,7 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
 
     def next(self, rule: BlockRule, s: ASkotchState) -> ASkotchState:
         """Run one iteration of algorithm 1; the comments quote the lines of the paper."""
-        w, z, progress = s.ahead, s.momentum, Progress(rule)
+        w, progress = s.ahead, Progress(rule)
         B = rule.draw(s.iteration, s.smoothness)  # sample b; P_b <- Nystrom; L_b <- get_L
         g = rule.blocks.gradient(B.index, w)  # g_b <- K_bn w + lambda w_b - y_b
         d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b; d is v_b / L_b
@@ -156,8 +156,9 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         if not self.accelerated or min(mu, limit) * excess >= limit:
             w = z = x  # algorithm 4: no momentum
         else:  # z <- (z + gamma lambda w) / (1 + gamma lambda) - ...; w <- tau z + (1 - tau) x
-            w, z = rule.momentum(x, w, z, B, d, s.smoothness, mu, excess)
-        return progress.after(s, x, w, z, g, B, curvature, mu)
+            w, z = rule.momentum(s, x, B, d, mu)
+        moved = replace(s, coef=x, ahead=w, momentum=z, curvature=curvature)
+        return progress.after(moved, g, B, mu)
 
     def iterate(
         self, problem: FullProblem, state: State | None = None, *, rng: RandomStream | None = None

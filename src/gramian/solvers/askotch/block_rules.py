@@ -3,16 +3,66 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 from ... import _arrays as xp
-from ..._arrays import Array, Float
-from .blocks import Block, BlockRule
+from ..._arrays import Array, Float, RandomStream
+from .blocks import Block, Blocks
+from .state import ASkotchState
 
 PRECONDITIONER_NUMBERS = 1 << 40
 """Offset between the seeds of iterations and of preconditioners."""
+
+
+@dataclass(frozen=True)
+class BlockRule(ABC):
+    """Rule that draws blocks and updates the momentum.
+
+    - `seed`: seeds the draw of a block, together with the number of the iteration.
+    """
+
+    blocks: Blocks
+    seed: int
+
+    most_convexity: ClassVar[float] = math.inf
+    """Limit of convexity times excess: from there on, steps have no momentum."""
+
+    @abstractmethod
+    def smoothness(self) -> Float[Array, " B"]:
+        """Return the constants L of all blocks, for the state; empty if blocks are not fixed."""
+
+    @abstractmethod
+    def draw(self, iteration: int, smoothness: Float[Array, " B"]) -> Block:
+        """Return the block of an iteration."""
+
+    @abstractmethod
+    def momentum(
+        self,
+        s: ASkotchState,
+        x: Float[Array, "n t"],
+        B: Block,
+        d: Float[Array, "b t"],
+        mu: float,
+    ) -> tuple[Array, Array]:
+        r"""Return the next w, at which a gradient is computed, and the next momentum z.
+
+        - `s`: the state before the step, with a finite `ASkotchState.excess`, which enlarges nu.
+        - `x`: the next coefficients.
+        - `d`: the step on the block.
+        - `mu`: the strong convexity.
+        """
+
+    def scale(self, smoothness: Float[Array, " B"]) -> float:
+        r"""Return c such that the error falls by :math:`\sqrt{\mu / c}` per pass."""
+        return 1.0
+
+    def generator(self, number: int) -> RandomStream:
+        """Return the random generator for the block with this number."""
+        # A prime stride keeps the seeds of consecutive numbers apart.
+        return RandomStream(self.seed + 7919 * (number + 1))
 
 
 @dataclass(frozen=True)
@@ -73,18 +123,16 @@ class FixedBlocks(BlockRule):
 
     def momentum(
         self,
+        s: ASkotchState,
         x: Float[Array, "n t"],
-        w: Float[Array, "n t"],
-        z: Float[Array, "n t"],
         B: Block,
         d: Float[Array, "b t"],
-        smoothness: Float[Array, " B"],
         mu: float,
-        excess: float,
     ) -> tuple[Array, Array]:
         """Return the next gradient point w and the next momentum z."""
-        S = float((smoothness**self.sampling_power).sum())
-        nu = excess * S**2
+        w, z = s.ahead, s.momentum
+        S = float((s.smoothness**self.sampling_power).sum())
+        nu = s.excess(mu) * S**2
         tau = 2 / (1 + math.sqrt(4 * nu / mu + 1))
         # The paper has S² here. A larger value after a restart weakens the momentum.
         gamma = 1 / (tau * nu)
@@ -128,20 +176,17 @@ class FreshBlocks(BlockRule):
 
     def momentum(
         self,
+        s: ASkotchState,
         W: Float[Array, "n t"],
-        Y: Float[Array, "n t"],
-        V: Float[Array, "n t"],
         B: Block,
         d: Float[Array, "b t"],
-        smoothness: Array,
         mu: float,
-        excess: float,
     ) -> tuple[Array, Array]:
         """Return the next Y and V of the paper, the gradient point and the momentum."""
         # The convexity counts per pass and the excess per block: both are converted to one
         # iteration, which is the share b / n of a pass.
-        mu, share = min(mu, 1.0), self.blocks.b / self.blocks.n
-        mu, nu = mu * share, excess / share
+        Y, V, share = s.ahead, s.momentum, self.blocks.b / self.blocks.n
+        mu, nu = min(mu, 1.0) * share, s.excess(mu) / share
         beta, gamma = 1 - math.sqrt(mu / nu), 1 / math.sqrt(mu * nu)
         alpha = 1 / (1 + gamma * nu)
         V = xp.add_at(xp.lerp(Y, V, beta), xp.to_device(B.index, d.device), d, alpha=-gamma)

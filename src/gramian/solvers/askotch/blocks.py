@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from ... import _arrays as xp
 from ... import _linalg as la
@@ -123,57 +121,6 @@ class Blocks:
         """Return K_Bn w + D_B w_B - y_B. Cost: n b kernel evaluations."""
         product = self.problem.K[index] @ w
         return product + self.ridge(index) * w[index] - xp.to_float64(self.problem.rhs[index])
-
-
-@dataclass(frozen=True)
-class BlockRule(ABC):
-    """Rule that draws blocks and updates the momentum.
-
-    - `seed`: seeds the draw of a block, together with the number of the iteration.
-    """
-
-    blocks: Blocks
-    seed: int
-
-    most_convexity: ClassVar[float] = math.inf
-    """Limit of convexity times excess: from there on, steps have no momentum."""
-
-    @abstractmethod
-    def smoothness(self) -> Float[Array, " B"]:
-        """Return the constants L of all blocks, for the state; empty if blocks are not fixed."""
-
-    @abstractmethod
-    def draw(self, iteration: int, smoothness: Float[Array, " B"]) -> Block:
-        """Return the block of an iteration."""
-
-    @abstractmethod
-    def momentum(
-        self,
-        x: Float[Array, "n t"],
-        w: Float[Array, "n t"],
-        z: Float[Array, "n t"],
-        B: Block,
-        d: Float[Array, "b t"],
-        smoothness: Float[Array, " B"],
-        mu: float,
-        excess: float,
-    ) -> tuple[Array, Array]:
-        r"""Return the next w, at which a gradient is computed, and the next momentum z.
-
-        - `x`, `w`, `z`: the next coefficients, the point of this gradient, and the momentum.
-        - `d`: the step on the block.
-        - `mu`: the strong convexity.
-        - `excess`: factor that enlarges nu, at least 1 and finite: see `ASkotchState.excess`.
-        """
-
-    def scale(self, smoothness: Float[Array, " B"]) -> float:
-        r"""Return c such that the error falls by :math:`\sqrt{\mu / c}` per pass."""
-        return 1.0
-
-    def generator(self, number: int) -> RandomStream:
-        """Return the random generator for the block with this number."""
-        # A prime stride keeps the seeds of consecutive numbers apart.
-        return RandomStream(self.seed + 7919 * (number + 1))
 
 
 def _plain(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..loop.state import PASSES_KEY, PREDICTION_ERROR, RESIDUAL_KEY, State, starting_coef
-from .blocks import Block, BlockRule
+from .block_rules import BlockRule
+from .blocks import Block
 from .state import SINGULAR_BLOCKS, ASkotchState, next_estimate
 
 RESIDUAL_GROWTH = 4.0
@@ -113,23 +114,19 @@ class Progress:
     def after(
         self,
         s: ASkotchState,
-        x: Float[Array, "n t"],
-        w: Float[Array, "n t"],
-        z: Float[Array, "n t"],
         g: Float[Array, "b t"],
         B: Block,
-        curvature: float,
         mu: float,
     ) -> ASkotchState:
-        """Return the state after a step to x, w and z, whose block had the residual g.
+        """Complete the state that has moved by a step, whose block had the residual g.
 
         If residual and objective have grown, it is the state of the restart. The residual alone may
         grow while the error falls; the objective measures the error. It costs two passes, whenever
         the residual has grown fourfold.
         """
         convexity, squares = self.convexity(s, g, mu)
-        s = self._next(s, x, w, z, g, B).count_singular(B)
-        s = replace(s, curvature=curvature, convexity=convexity, squares=squares)
+        s = self._next(s, g, B).count_singular(B)
+        s = replace(s, convexity=convexity, squares=squares)
         # A residual this large needs no comparison of objectives, which costs two passes.
         if not self.relative(s.recent[-1]) <= LOST_RESIDUAL:
             return s.restart(self.relative(s.recent[-1]))
@@ -144,9 +141,7 @@ class Progress:
             return replace(s, best=s.coef, least=mean)
         return s.restart(self.relative(s.recent.mean(axis=0)))
 
-    def _next(
-        self, s: ASkotchState, x: Array, w: Array, z: Array, g: Array, B: Block
-    ) -> ASkotchState:
+    def _next(self, s: ASkotchState, g: Array, B: Block) -> ASkotchState:
         recent = xp.concat([s.recent, xp.square(g).mean(axis=0)[None]])[-self.window() :]
         # Files of older versions have no weighted residuals.
         before = s.weighted if s.weighted.shape == s.recent.shape else s.recent
@@ -157,19 +152,16 @@ class Progress:
         return replace(
             s,
             iteration=s.iteration + 1,
-            coef=x,
             metrics={
                 RESIDUAL_KEY: self.relative(recent.mean(axis=0)),
-                PREDICTION_ERROR: self.error(weighted, x),
+                PREDICTION_ERROR: self.error(weighted, s.coef),
                 PASSES_KEY: self.passes(s.iteration + 1),
                 "restarts": s.restarts,
                 SINGULAR_BLOCKS: s.metrics.get(SINGULAR_BLOCKS, 0),
             },
-            ahead=w,
-            momentum=z,
             recent=recent,
             weighted=weighted,
-            best=x if better else s.best,
+            best=s.coef if better else s.best,
             least=mean if better else s.least,
         )
 
