@@ -101,12 +101,13 @@ def fit(
     calibration = Calibration(conformal, conformal_groups)
     if options.of_a_model:
         # Imported by the command that runs: the others, and --help, start without NumPy.
+        from ..callbacks import Checkpoint
         from .commands.fit import fit as run
 
+        seconds = checkpoint_every
+        saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=seconds)
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
-            report = run(
-                data, options, out, checkpoint, history, checkpoint_every, std, calibration
-            )
+            report = run(data, options, out, history, std, calibration, saved)
         show(report, as_json, "gramian info --all")
     else:
         from ..callbacks import Checkpoint

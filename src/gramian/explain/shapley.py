@@ -151,9 +151,8 @@ def shapley_values(
     if rows is not None:
         count = as_count(background_rows, "background_rows")
         rows = rows[np.sort(rng.permutation(len(rows))[:count])]
-    values, errors = values_of_features(
-        resolved, x, rows, group_of, output=output, method=method, pairs=pairs, rng=rng
-    )
+    summands = summands_of(resolved, x, rows, output)
+    values, errors = values_of_features(summands, group_of, method=method, pairs=pairs, rng=rng)
     base = outputs_of(resolved, output, x) - values.sum(axis=1)
     data = _values_of_groups(resolved, X, names, groups or {})
     if values.shape[2] == 1:
@@ -165,12 +164,9 @@ def shapley_values(
 
 
 def values_of_features(
-    model: Model,
-    x: Float[Array, "n d"],
-    background: Float[Array, "b d"] | None,
+    summands: Sequence[Summand],
     group_of: Array,
     *,
-    output: Output,
     method: Literal["auto", "exact", "sampled"] = "auto",
     pairs: int = PERMUTATION_PAIRS,
     rng: RandomStream,
@@ -179,17 +175,16 @@ def values_of_features(
 
     Parameters
     ----------
-    model : Model
-    x, background : ndarray of shape (n, d) and (b, d)
-        Features, encoded if the model has an encoding.
+    summands : sequence of Summand
+        Summands of a model at the n rows to explain.
     group_of : ndarray of shape (d,)
         The group of each feature.
-    output, method, pairs : as in `shapley_values`
+    method, pairs : as in `shapley_values`
     rng : RandomStream
     """
     values: Any = 0.0
     squares: Any = 0.0
-    for summand in summands_of(model, x, background, output):
+    for summand in summands:
         most_multiplications = {"auto": MOST_MULTIPLICATIONS, "exact": np.inf, "sampled": 0.0}[
             method
         ]

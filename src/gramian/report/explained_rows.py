@@ -13,7 +13,7 @@ from .._sparse import dense
 from ..explain.columns import merge_columns
 from ..explain.nearest import similarity
 from ..explain.shapley import output_names, values_of_features
-from ..explain.summands import Output, outputs_of
+from ..explain.summands import Output, outputs_of, summands_of
 from ..model import Model
 from ..model.mapped_predictions import model_columns
 from ..scoring.truth import Truth
@@ -87,9 +87,8 @@ def explain_rows(
     )
     # Probabilities of classes saturate, so that their decision values are explained.
     output: Output = "prediction" if model.classes is None else "raw"
-    values, _ = values_of_features(
-        model, x, background, group_of, output=output, pairs=PERMUTATION_PAIRS, rng=rng
-    )
+    summands = summands_of(model, x, background, output)
+    values, _ = values_of_features(summands, group_of, pairs=PERMUTATION_PAIRS, rng=rng)
     outputs = outputs_of(model, output, x)
     columns = model_columns(model, truth.table, truth.name)
     shown = [c.to_pylist() for c in truth.table.take(columns, index).columns]

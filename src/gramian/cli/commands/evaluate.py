@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, quantile_errors
 from ...scoring.table import Metric, task_of
 from ...scoring.training_digest import training_remark
-from ...scoring.truth import truth_of
+from ...scoring.truth import Truth, truth_of
 from ..outputs.confusion import confusion
 from ..outputs.files import check_outputs
 from ..outputs.reliability import check_picture, draw_reliability
@@ -51,9 +51,11 @@ def evaluate(
     if (levels := loaded.info.get(LEVELS_KEY)) and metric is None:
         return {**about, **quantile_errors(loaded, rows, y, levels, settings)}
     if targets := _targets(loaded, target):
-        errors = _measure_targets(
-            loaded, model, data, targets, metrics, settings, read, complete_targets
+        truths = (
+            truth_of(loaded, model, data, own_target, read, complete_targets)
+            for own_target in targets
         )
+        errors = _measure_targets(loaded, truths, metrics, settings)
         return {**about, "target": list(targets), **errors}
     _check_one_output(loaded, model, "--metric" if levels else "evaluate")
     # 3. One pass of predictions serves all metrics.
@@ -90,24 +92,16 @@ def _check_one_output(loaded: Model, model: Path, command_name: str) -> None:
 
 
 def _measure_targets(
-    loaded: Model,
-    model: Path,
-    data: Path,
-    targets: Sequence[str],
-    metrics: list[Metric],
-    settings: Mapping[str, Any],
-    read: Mapping[str, Any] | None = None,
-    complete_targets: Sequence[str] | None = None,
+    loaded: Model, truths: Iterable[Truth], metrics: list[Metric], settings: Mapping[str, Any]
 ) -> Report:
     """Return the metrics of each of several targets."""
     report: dict[str, Any] = {}
     values = None
-    for name in targets:
-        truth = truth_of(loaded, model, data, name, read, complete_targets)
+    for truth in truths:
         if values is None:
             # All targets are predicted together: the rows are the same for each.
             values = loaded.predict(truth.rows, **settings)
-        place = (loaded.target or ()).index(name)
+        place = (loaded.target or ()).index(truth.name)
         predictions = Predictions.of(truth.y, values[:, place : place + 1], None)
-        report[name] = measure(predictions, best_constant(truth.y, False), metrics)
+        report[truth.name] = measure(predictions, best_constant(truth.y, False), metrics)
     return {"targets": report}

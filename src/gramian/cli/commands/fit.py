@@ -44,20 +44,19 @@ def fit(
     data: Path,
     options: FitOptions,
     out: Path,
-    checkpoint: Path | None,
     history: Path | None,
-    every_seconds: float = 60.0,
     std: bool = False,
     calibration: Calibration = NO_CALIBRATION,
+    checkpoint: Checkpoint | None = None,
 ) -> Report:
     """Train a model, save it, and report on the fit."""
     start = time.perf_counter()
     # 1. Options and files: errors before any data are read.
     check(options)
-    check_files(data, options, {"out": out, "checkpoint": checkpoint, "history": history})
+    path = None if checkpoint is None else checkpoint.path
+    check_files(data, options, {"out": out, "checkpoint": path, "history": history})
     settings = settings_of(options)
-    saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=every_seconds)
-    with _resumable(checkpoint), command_progress(settings.max_iter) as shown:
+    with _resumable(path), command_progress(settings.max_iter) as shown:
         # 2. The data, and checks that need them.
         training = open_training(data, options)
         check_metric(training, options)
@@ -71,7 +70,7 @@ def fit(
             check_std(prepared.settings, prepared.data.coded)
         remark(task.reason(training.y, options))  # after all checks
         # 3. The fit, which an interruption also ends with a saved model.
-        fitted = _fit_or_save(prepared, options, saved, shown, out, history, start)
+        fitted = _fit_or_save(prepared, options, checkpoint, shown, out, history, start)
     # 4. Saved first: an error in deviations or intervals does not lose the fit.
     report = _save_fit(fitted, prepared, options, out, history, start)
     if std:

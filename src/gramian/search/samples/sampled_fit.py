@@ -134,7 +134,8 @@ def screen_kernels(
 ) -> Stem:
     """Fit a recipe without a metric to a sample of each split."""
     maps = (None,) * len(material.splits)
-    return at_maps(material, recipe, maps, None, effort, engine, meter, few=True)
+    machine = replace(effort.machine, rows=effort.screen_rows, landmarks=effort.screen_landmarks)
+    return at_maps(material, recipe, maps, None, replace(effort, machine=machine), engine, meter)
 
 
 def at_maps(
@@ -145,18 +146,15 @@ def at_maps(
     effort: Effort,
     engine: str | Engine,
     meter: CostMeter,
-    *,
-    few: bool = False,
 ) -> Stem:
     """Fit a recipe with known metrics to a sample of each split."""
     # Samples are prefixes of one random order: a recipe that is screened first sees rows that the
     # later fits see as well.
-    rows = effort.screen_rows if few else effort.machine.rows
-    landmarks = effort.screen_landmarks if few else effort.machine.landmarks
-    kernel, fits = recipe.make_kernel(), []
+    machine, kernel, fits = effort.machine, recipe.make_kernel(), []
     for split, map_ in zip(material.splits, maps, strict=True):
-        sample = material.sample(recipe.inputs, split, rows).with_map(map_)
-        fits.append(fit_sample(sample, kernel, landmarks=landmarks, engine=engine, meter=meter))
+        sample = material.sample(recipe.inputs, split, machine.rows).with_map(map_)
+        fit = fit_sample(sample, kernel, landmarks=machine.landmarks, engine=engine, meter=meter)
+        fits.append(fit)
     return _stem(material, recipe, tuple(maps), gradients, fits)
 
 
