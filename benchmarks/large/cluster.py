@@ -52,8 +52,12 @@ LAKE = "lake1e8"
 
 NOTES = f"""\
 Workers are processes of one thread on this machine (two cores), which it shares with their client.
-Nothing else ran on it, except beside passes over 4 million rows, which took longer by the clock for
-that: 8.25 and 8.55 s with 4,000 landmarks before.
+Passes over 4 million rows, cells, the memory of a collection and fits to 100 million rows are of 24
+November 2026 (commit d9528e5), when nothing else ran, except beside passes over 4 million rows,
+which took longer by the clock for that: 8.25 and 8.55 s with 4,000 landmarks before. All else is of
+28 November, beside ten other processes: a worker had an eighth to a sixth of a core, which makes
+seconds by the clock up to ten times longer, and CPU seconds of a pass up to 14 %. Messages of Dask
+come by the clock, 7 kB/s, so that slow passes send more.
 {FEATURES} normal float32 features in Parquet files, FALKON with a Gaussian kernel.
 
 - {BITS}: {SMALL:,} rows in {SMALL_FILES} files, M = {SMALL_LANDMARKS}; whether coefficients are, to
@@ -79,7 +83,8 @@ that: 8.25 and 8.55 s with 4,000 landmarks before.
 
       gramian fit DIR {" ".join(COMMAND)}
 
-  the seconds and the memory of `gramian plan` beside those by the clock; peaks of resident memory,
+  and 10,000,000 rows in 10 files, as the other processes left no time for more; the seconds and the
+  memory of `gramian plan` beside those by the clock; peaks of resident memory,
   libraries included, of the command and of the largest worker.
 - {CHECKED}: the simulation of the next table for the clusters of {PASSES!r}, by the clock; other
   work on the machine makes that longer, and the CPU seconds of a worker less so.

@@ -336,6 +336,7 @@ def all_lost(folder: str) -> Row:
         rows.workers.patience = PATIENCE
         y = rows.column("y")
         y.rows.workers.patience = PATIENCE  # type: ignore[attr-defined]
+        estimator(SMALL_LANDMARKS, 1).fit(rows, y)  # what is imported then
         killed: list[float] = []
 
         def end() -> None:
