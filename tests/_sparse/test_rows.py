@@ -11,7 +11,7 @@ from gramian import _arrays as xp
 from gramian import _sparse
 from gramian._arrays import RandomStream
 from gramian._sparse import products
-from gramian._sparse.rows import csr, stored_parts
+from gramian._sparse.rows import stored_parts
 from gramian.data import SparseRows
 
 SHAPES = [(1, 1), (1, 7), (13, 1), (11, 5), (30, 17)]
@@ -205,11 +205,11 @@ def test_entries_in_known_columns(known, compiled, dtype, monkeypatch, rng):
         monkeypatch.setattr(products, "load_compiled", lambda: None)
     d = 2**41
     start = np.array([0, len(known)])
-    right = csr(start, np.array(known, dtype=np.int64), np.ones(len(known), np.float32), (1, d))
+    right = xp.csr(start, np.array(known, dtype=np.int64), np.ones(len(known), np.float32), (1, d))
     columns = 0 + rng.integers(4000 - 0, size=(500,))
     columns[:3] = np.array([0, 5, 2**40])
     values = xp.cast(rng.random(500, np.float32), dtype)
-    left = csr(np.array([0, 200, 200, 500]), columns, values, (3, d))
+    left = xp.csr(np.array([0, 200, 200, 500]), columns, values, (3, d))
     shared = _sparse.Columns(right)
     found = shared.of(left)
     assert found.shape == (3, len(set(known)))

@@ -44,11 +44,8 @@ class ByteCount(ColumnEncoding):
     """A kind as another file would add it: columns of bytes, by the number of bytes."""
 
     code: ClassVar[str] = "byte count"
+    kind: ClassVar[str] = "bytes"
     name: str
-
-    @property
-    def kind(self):
-        return "bytes"
 
     @property
     def features(self):
@@ -69,13 +66,6 @@ class ByteCount(ColumnEncoding):
 
 
 class ByteObserver(Observer):
-    def __init__(self, name):
-        self.name = name
-
-    @classmethod
-    def of(cls, field, kind, where, settings):
-        return cls(field.name)
-
     def see(self, column, seen):
         return ()
 

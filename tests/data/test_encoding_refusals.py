@@ -82,7 +82,7 @@ def test_a_table_of_identifiers_alone() -> None:
 
 @pytest.mark.parametrize("limit", ["MOST_LEVELS", "MOST_BYTES"])
 def test_too_many_levels(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.data.encoding.columns.tally." + limit, 50)
+    monkeypatch.setattr("gramian.data.encoding.columns.target_means." + limit, 50)
     table = {"x": list(range(180)), "id": [f"id{k}" for k in range(60)] * 3}
     with pytest.warns(TextWarning, match=r"id \(too many texts to be a category\)"):
         assert fitted(table).encoding.names == ("x",)

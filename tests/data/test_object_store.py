@@ -15,7 +15,7 @@ from s3_server import Store, store
 
 from gramian.cli import main
 from gramian.data import as_rows, as_table, convert
-from gramian.data.formats.object_store import is_uri
+from gramian.data.local.remote_table import is_uri
 from gramian.data.tables import PiecesTable
 from gramian.model import load_model
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, PredefinedSplit, TimeSeriesSplit
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.data import as_table
-from gramian.data.tables.filtered import FilteredTable
+from gramian.data.tables.list_columns import FilteredTable
 
 RNG = np.random.default_rng(0)
 N = 120

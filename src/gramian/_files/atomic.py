@@ -1,4 +1,4 @@
-"""Atomic writing, after which a file is either complete or unchanged."""
+"""Atomic writing, after which a file is either complete or unchanged, and temporary files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,3 +187,21 @@ def _flush_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def remove_with(owner: object, path: Path) -> None:
+    """Remove a file or folder when its owner is deleted in the process that created it.
+
+    A forked child has a copy of the owner, and must not remove the file.
+    """
+    # Also runs at the end of the interpreter, unlike `__del__`, which may be skipped.
+    weakref.finalize(owner, _remove, path, os.getpid())
+
+
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() != process:
+        return
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

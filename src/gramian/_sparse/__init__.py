@@ -1,5 +1,6 @@
 """Compressed sparse rows: their operations and products."""
 
+from .._arrays import is_sparse
 from .products import Columns, normal, product, times, transpose_sparse, transposed_times
 from .rows import (
     WIDE_FEATURES,
@@ -10,7 +11,6 @@ from .rows import (
     cast,
     dense,
     distances,
-    is_sparse,
     is_wide,
     of_scipy,
     scale_columns,

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._arrays.elementwise import load_compiled
-from .rows import as_scipy, csr, of_scipy, stored_parts
+from .rows import as_scipy, of_scipy, stored_parts
 
 
 class Columns:
@@ -38,18 +38,18 @@ class Columns:
             positions = xp.empty_like(columns)
             self._compiled = native.Columns(columns, positions)
             count = self._compiled.count
-        self.rows = csr(xp.indptr(x), positions, xp.entries(x), (x.shape[0], count))
+        self.rows = xp.csr(xp.indptr(x), positions, xp.entries(x), (x.shape[0], count))
 
     def of(self, x: Array) -> Array:
         """Return the entries of sparse rows (b, d) in these columns, (b, u)."""
         shape = (x.shape[0], self.rows.shape[1])
         if load_compiled() is None:
-            return csr(*self._find_columns(x), shape)
+            return xp.csr(*self._find_columns(x), shape)
         parts = tuple(xp.contiguous(part) for part in stored_parts(x))
         # Room for all entries: how many are in known columns is a result of the same pass.
         crow, col, values = (xp.empty_like(part) for part in parts)
         compiled_rows = self._compiled.narrow(*parts, crow, col, values)
-        return csr(crow, col[:compiled_rows], values[:compiled_rows], shape)
+        return xp.csr(crow, col[:compiled_rows], values[:compiled_rows], shape)
 
     def normal(
         self,

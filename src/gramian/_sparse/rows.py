@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from .. import _arrays as xp
-from .._arrays import Array, Float, Int
+from .._arrays import Array, Float, Int, is_sparse
 
 WIDE_FEATURES = 1 << 14
 """Features beyond which points stay sparse that are made dense otherwise, such as landmarks.
@@ -29,18 +29,6 @@ def dense(x: Array) -> Array:
     return xp.to_dense(x) if is_sparse(x) and not is_wide(x) else x
 
 
-def is_sparse(x: Array) -> bool:
-    """Return whether `x` is a matrix in compressed sparse row form."""
-    return xp.is_sparse(x)
-
-
-def csr(crow: Array, col: Array, values: Array, shape: tuple[int, int]) -> Array:
-    """Build a sparse matrix from the three parts of `stored_parts`, without checks."""
-    # Checks of the invariants would read all indices in each slice. The parts come from a valid
-    # matrix.
-    return xp.csr(crow, col, values, shape)
-
-
 def slice_rows(x: Array, start: int, stop: int) -> Array:
     """Return rows `start` to `stop` of `x`, (n, d), dense or sparse; values are not copied."""
     if not is_sparse(x):
@@ -49,7 +37,7 @@ def slice_rows(x: Array, start: int, stop: int) -> Array:
     crow = xp.indptr(x)[start : stop + 1]
     lo, hi = int(crow[0]), int(crow[-1])
     shape = (len(crow) - 1, x.shape[1])
-    return csr(crow - crow[0], xp.indices(x)[lo:hi], xp.entries(x)[lo:hi], shape)
+    return xp.csr(crow - crow[0], xp.indices(x)[lo:hi], xp.entries(x)[lo:hi], shape)
 
 
 def sparse_rows(x: Array) -> Array:
@@ -76,7 +64,7 @@ def scale_columns(x: Array, factor: Array) -> Array:
         return x * factor
     # A diagonal matrix scales each entry by the factor of its column: the pattern stays.
     scale = factor if factor.ndim == 0 else factor[xp.indices(x)]
-    return csr(xp.indptr(x), xp.indices(x), xp.entries(x) * scale, (x.shape[0], x.shape[1]))
+    return xp.csr(xp.indptr(x), xp.indices(x), xp.entries(x) * scale, (x.shape[0], x.shape[1]))
 
 
 def scale_rows(x: Array, factor: Array) -> Array:
@@ -84,7 +72,7 @@ def scale_rows(x: Array, factor: Array) -> Array:
     if not is_sparse(x):
         return x * factor[:, None]
     values = xp.entries(x) * factor[_row_of_entry(x)]
-    return csr(xp.indptr(x), xp.indices(x), values, (x.shape[0], x.shape[1]))
+    return xp.csr(xp.indptr(x), xp.indices(x), values, (x.shape[0], x.shape[1]))
 
 
 def squared_norms(x: Array) -> Array:
@@ -120,14 +108,16 @@ def append_columns(x: Array, *columns: Array) -> Array:
     for i, column in enumerate(columns):
         at = new_crow[1:] - k + i
         col[at], values[at] = d + i, column
-    return csr(new_crow, col, values, (n, d + k))
+    return xp.csr(new_crow, col, values, (n, d + k))
 
 
 def cast(x: Array, dtype: xp.DType) -> Array:
     """Return `x` with entries of `dtype`, in the layout of `x`."""
     if xp.dtype_of(x) == dtype or not is_sparse(x):
         return xp.cast(x, dtype)
-    return csr(xp.indptr(x), xp.indices(x), xp.cast(xp.entries(x), dtype), (x.shape[0], x.shape[1]))
+    return xp.csr(
+        xp.indptr(x), xp.indices(x), xp.cast(xp.entries(x), dtype), (x.shape[0], x.shape[1])
+    )
 
 
 def are_equal(x: Array, z: Array) -> bool:
@@ -156,7 +146,7 @@ def as_scipy(x: Array) -> scipy.sparse.csr_array:
 def of_scipy(x: scipy.sparse.csr_array) -> Array:
     """Return sparse rows of SciPy, in its memory where the types allow that."""
     crow, col = (part.astype("int64") for part in (x.indptr, x.indices))
-    return csr(crow, col, x.data, (x.shape[0], x.shape[1]))
+    return xp.csr(crow, col, x.data, (x.shape[0], x.shape[1]))
 
 
 def distances(x: Float[Array, "s d"]) -> Float[Array, " p"]:

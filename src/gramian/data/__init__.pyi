@@ -78,7 +78,7 @@ from .sources.training_table import read_targets as read_targets
 from .tables import MemoryTable as MemoryTable
 from .tables import Table as Table
 from .tables.base import NumberRows as NumberRows
-from .tables.filled_rows import FilledRows as FilledRows
 from .tables.frames import is_table as is_table
+from .tables.new_values import FilledRows as FilledRows
 from .tables.read_options import ReadOptions as ReadOptions
 from .tables.target import target_column as target_column

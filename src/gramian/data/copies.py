@@ -115,15 +115,11 @@ def check_copies(rows: RowSource, targets: np.ndarray, names: tuple[str, ...]) -
     """
     check = CopyCheck(names)
     for y in comparable(rows, targets):
-        _check_blocks(check, rows, y)
+        for part, block in rows.blocks(default_block_size(rows)):
+            # Most tables are settled by the first block.
+            if not check.add(block, y[part]):
+                break
     check.finish()
-
-
-def _check_blocks(check: CopyCheck, rows: RowSource, y: Array) -> None:
-    for part, block in rows.blocks(default_block_size(rows)):
-        # Most tables are settled by the first block.
-        if not check.add(block, y[part]):
-            return
 
 
 def column_name(column: int, names: tuple[str, ...] | None) -> str:

@@ -12,7 +12,7 @@ from .types import RowsLike, Values
 
 def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
     """Return the lazy result of a method for a dask collection, as a dask array."""
-    from ..data.dask.lazy_arrays import lazily
+    from ..data.dask.collections import lazily
 
     check_is_fitted(estimator)
     predictions: Values = lazily(copy_to_send(estimator), method, X)

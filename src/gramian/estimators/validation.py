@@ -29,7 +29,7 @@ from ..data import (
     is_collection,
     is_table,
 )
-from ..data.sources.collections import align_collection
+from ..data.sources.as_rows import align_collection
 from ..data.tables.frame_rows import warn_of_rounded_columns
 from ..data.tables.records import is_records
 from ..fitting import FitSettings

@@ -9,10 +9,10 @@ try:
 except ImportError as error:
     raise ImportError("rows on a Dask cluster need `pip install gramian[dask]`") from error
 
+from .collections import remote_columns
 from .part import Part
 from .rows import DaskRows
 from .table import DaskTable
-from .target_columns import remote_columns
 from .workers import Workers, connected_client
 
 __all__ = ["DaskRows", "DaskTable", "Part", "Workers", "connected_client", "remote_columns"]

@@ -13,7 +13,7 @@ import distributed
 from distributed.security import Security
 
 from ..._messages.display import without_secrets
-from ..remote.cluster import FOLDER_CLIENT
+from ..remote.rows import FOLDER_CLIENT
 
 ANSWER_SECONDS = 10.0
 """Seconds in which a scheduler has to answer."""
@@ -72,7 +72,9 @@ def connection(
     settings = {"gramian.patience": patience, "gramian.keep": keep}
     with (
         dask.config.set({name: value for name, value in settings.items() if value is not None}),
-        _client_of(address, ANSWER_SECONDS if wait is None else wait) as client,
+        _local(address)
+        if isinstance(address, int)
+        else _remote(address, ANSWER_SECONDS if wait is None else wait) as client,
     ):
         # A context variable: other threads, and calls after the context, still read folders
         # themselves.
@@ -81,12 +83,6 @@ def connection(
             yield client
         finally:
             FOLDER_CLIENT.reset(before)
-
-
-@contextmanager
-def _client_of(address: str | int, wait: float) -> Iterator[distributed.Client]:
-    with _local(address) if isinstance(address, int) else _remote(address, wait) as client:
-        yield client
 
 
 @contextmanager

@@ -166,24 +166,14 @@ def beside_of(numbers: Any) -> Any:
 
 def head(opener: partial[RowSource]) -> RowSource | None:
     """Return the shape of a file; None if it has no row."""
-    return RemoteDescription(opener()) if rows_of(opener.args[0]) else None
+    # The footer has the number of rows.
+    is_empty = not pq.read_metadata(opener.args[0]).num_rows
+    return None if is_empty else RemoteDescription(opener())
 
 
-def rows_of(path: str) -> int:
-    """Return the number of rows of a Parquet file, from its footer."""
-    return int(pq.read_metadata(path).num_rows)
-
-
-def bytes_of(rows: ArrayRows) -> int:
-    """Return the bytes of rows in the memory of a worker, for the scheduler of Dask.
-
-    Otherwise Dask would not count the numbers of the rows, and would move them between workers.
-    """
-    return len(rows) * rows.width * rows.dtype.itemsize
-
-
-# Dask decides where tasks run, and which results move, by these sizes.
-sizeof.register(ArrayRows, bytes_of)
+# Dask decides where tasks run, and which results move, by the bytes of rows in the memory of a
+# worker; otherwise it would not count the numbers of the rows.
+sizeof.register(ArrayRows, lambda rows: len(rows) * rows.width * rows.dtype.itemsize)
 
 
 def head_of(piece: Any) -> RowSource | None:

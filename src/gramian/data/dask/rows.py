@@ -191,7 +191,7 @@ class DaskRows(RemoteRows):
         ValueError
             If the rows are not from files, or have been mapped since they were read.
         """
-        from .target_columns import columns_of  # it imports this module
+        from .collections import columns_of  # it imports this module
 
         openers = []
         for part in self.parts:
@@ -344,16 +344,11 @@ class DaskRows(RemoteRows):
     ) -> Iterator[Result]:
         """See `RemoteRows.by_group`: each group is a task on the worker that gathered its rows."""
         row_bytes = len(self) * self.width * self.dtype.itemsize
-        start_split = partial(self._start_split, rowwise, size)
         return by_group(
-            self.workers, start_split, members, solve, count,
-            parts=len(self.parts), row_bytes=row_bytes,
+            self.workers,
+            lambda members, bounds: self.tasks(split, members, rowwise, size, bounds),
+            members, solve, count, parts=len(self.parts), row_bytes=row_bytes,
         )  # fmt: skip
-
-    def _start_split(
-        self, rowwise: Sequence[Rowwise], size: int, members: Sent, bounds: Sequence[int]
-    ) -> list[Any]:
-        return self.tasks(split, members, rowwise, size, bounds)
 
     def tasks(
         self,

@@ -11,7 +11,7 @@ from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..formats.parquet_folder import ParquetPieces
 from ..remote.columns import RemoteColumns
-from ..rows.arrow import Columns
+from ..rows.arrow import choose_columns
 from ..tables import PiecesTable
 from .rows import DaskRows
 
@@ -66,7 +66,7 @@ class DaskTable(PiecesTable):
             If a column is a name of folders; if there is no client; if a worker cannot see the
             folder.
         """
-        chosen = Columns.choose(self.schema, columns, self.where).names
+        chosen = choose_columns(self.schema, columns, self.where).names
         self._check_in_files(chosen)
         return self._open(chosen)
 

@@ -56,16 +56,17 @@ class Workers:
     Parameters
     ----------
     client : distributed.Client
-    patience : float, optional
-        Seconds without any worker after which a pass ends with an error; by default
-        ``gramian.patience`` in Dask's configuration, or five minutes.
+
+    Attributes
+    ----------
+    patience : float
+        Seconds without any worker after which a pass ends with an error: ``gramian.patience`` in
+        Dask's configuration, or five minutes.
     """
 
-    def __init__(self, client: distributed.Client, patience: float | None = None) -> None:
-        patience_text = (
-            dask.config.get("gramian.patience", DEFAULT_PATIENCE) if patience is None else patience
-        )
-        self.client, self.patience = client, float(parse_timedelta(patience_text))
+    def __init__(self, client: distributed.Client) -> None:
+        patience = dask.config.get("gramian.patience", DEFAULT_PATIENCE)
+        self.client, self.patience = client, float(parse_timedelta(patience))
         # In the order of use: the oldest is dropped first.
         self.sent = OrderedDict[str, Any]()
         self._parts = OrderedDict[str, Part]()

@@ -16,8 +16,7 @@ from ..tables.column_reading import ColumnReading
 from .columns.base import ColumnEncoding, Part
 from .columns.datetime import Date, offers
 from .columns.left_out import TEXT_REASONS, LeftOut
-from .gains.joint import JOINT_ROWS, JointGain
-from .gains.linear import FEWEST_ROWS
+from .gains import FEWEST_ROWS, JOINT_ROWS, JointGain
 from .learn import Learned, Training, learn
 from .settings import MOST_LEVELS, SMOOTHING_ROWS, Numbers, Settings
 from .table_encoding import EncodedRows, Encoding

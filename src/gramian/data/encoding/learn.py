@@ -17,7 +17,7 @@ from ..rows.base import slices
 from ..rows.dtypes import common_float
 from ..tables.base import Table
 from .columns.base import ColumnEncoding, Observer, Part, Seen
-from .columns.tally import MEAN_FOLDS
+from .columns.target_means import MEAN_FOLDS
 from .kinds import COLUMN_KINDS, Kind, kinds_of
 from .moments import Moments, Summary, summaries
 from .settings import Settings
@@ -190,7 +190,7 @@ def learn(
         if kind == "number"
     )
     watching = [
-        COLUMN_KINDS[kind].observer.of(field, kind, table.where, settings)
+        COLUMN_KINDS[kind].observer(field, kind, table.where, settings)
         for field, kind in zip(fields, kinds, strict=True)
     ]
     # One column of moments for each measurement of each observer, in their order.

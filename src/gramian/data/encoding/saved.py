@@ -35,10 +35,14 @@ class Saved:
         # Copies, from which each part is removed when it is asked for: the rest is unknown.
         self._fields, self._tensors = dict(fields), dict(tensors)
 
-    def _pop(self, key: str) -> Any:
+    def _pop(self, key: str, kind: type | None = None, words: str = "") -> Any:
+        """Return a field; raise ValueError unless it is of a type, which is described in words."""
         if key not in self._fields:
             raise ValueError(f"an encoding must have {key}, which is missing")
-        return self._fields.pop(key)
+        value = self._fields.pop(key)
+        if kind is not None and not isinstance(value, kind):
+            raise ValueError(f"{key} of an encoding must be {words}, not {value!r:.40}")
+        return value
 
     def has(self, key: str) -> bool:
         """Return whether there is a field, which files of earlier versions may lack."""
@@ -46,10 +50,7 @@ class Saved:
 
     def text(self, key: str) -> str:
         """Return a text."""
-        value = self._pop(key)
-        if not isinstance(value, str):
-            raise ValueError(f"{key} of an encoding must be a text, not {value!r:.40}")
-        return value
+        return str(self._pop(key, str, "a text"))
 
     def one_of(self, key: str, known: Sequence[Text]) -> Text:
         """Return a text; raise ValueError unless it is one of the known texts."""
@@ -70,10 +71,7 @@ class Saved:
 
     def flag(self, key: str) -> bool:
         """Return true or false."""
-        value = self._pop(key)
-        if not isinstance(value, bool):
-            raise ValueError(f"{key} of an encoding must be true or false, not {value!r:.40}")
-        return value
+        return bool(self._pop(key, bool, "true or false"))
 
     def count(self, key: str) -> int:
         """Return a whole number that is not negative."""
@@ -89,9 +87,7 @@ class Saved:
 
     def numbers(self, key: str, *, positive: bool = False) -> tuple[float, ...]:
         """Return finite numbers."""
-        value = self._pop(key)
-        if not isinstance(value, list):
-            raise ValueError(f"{key} of an encoding must be a list of numbers, not {value!r:.40}")
+        value = self._pop(key, list, "a list of numbers")
         return tuple(_finite(key, number, positive) for number in value)
 
     def tensor(self, key: str, dtype: xp.DType, shape: tuple[int | None, ...]) -> Array:

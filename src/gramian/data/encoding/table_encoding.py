@@ -16,12 +16,11 @@ from ..._messages.checks import join_words
 from ..maps.standardizer import Standardizer
 from ..rows import arrow_compute as pc
 from ..rows.base import RowSource, check_index, check_size
-from ..rows.prefetch import new_block, prefetch
+from ..rows.prefetch import fill_blocks, prefetch
 from ..tables.base import Table, check_columns
 from ..tables.column_reading import TEXT_COLUMN, ColumnReading
 from ..tables.new_values import NewValues
-from .column_classes import columns_from_parts, readings_from_parts
-from .columns.base import ColumnEncoding, Part
+from .columns.base import ColumnEncoding, Part, columns_from_parts, readings_from_parts
 from .columns.left_out import LeftOut
 from .columns.numeric import Number
 from .columns.one_hot import OneHot
@@ -305,26 +304,14 @@ class EncodedRows(RowSource):
 
     def _blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Encode small batches, so that intermediate arrays stay in the cache."""
-        n, width = self.shape
         new_values = None if self._is_reported else NewValues(self._table.where)
-        start, stop = 0, 0  # of the block that is being filled, up to `stop`
-        out = new_block(min(size, n), width, self.dtype)
-        # Blocks are put together from smaller batches, which may end within a block.
         batch_rows = max(1, min(size, ENCODED_NUMBERS // max(1, len(self._encoding.names))))
-        for batch in self._table.batches(self._encoding.names, batch_rows):
-            while batch.num_rows:
-                # `start` and `stop` number rows of the table: the block lacks `start + len(out) -
-                # stop` rows.
-                part = batch.slice(0, start + len(out) - stop)
-                rows = np.arange(stop, stop + part.num_rows)
-                self._encode(part, rows, out[stop - start :][: len(rows)], new_values)
-                batch, stop = batch.slice(len(rows)), stop + len(rows)
-                if stop == start + len(out):
-                    yield slice(start, stop), out
-                    start = stop
-                    # No memory for a block that will not come.
-                    if stop < n:
-                        out = new_block(min(size, n - stop), width, self.dtype)
+        batches = self._table.batches(self._encoding.names, batch_rows)
+
+        def write(out: Array, batch: pa.RecordBatch, row: int) -> None:
+            self._encode(batch, np.arange(row, row + batch.num_rows), out, new_values)
+
+        yield from fill_blocks(batches, write, self.shape, self.dtype, size)
         if new_values is not None and not self._is_reported:
             self._is_reported = True
             new_values.report()
@@ -349,9 +336,9 @@ class EncodedRows(RowSource):
         folds = None if self._folds is None else self._folds[rows]
         table = self._table
         part = Part(table.where, rows, folds, self._without, new_values, table.first_row)
-        matrix, start = out, 0
+        start = 0
         for column_encoding, column in zip(self._encoding.used_columns, batch.columns, strict=True):
             values = _convert_kind(column_encoding, column, self._table.where)
             features = column_encoding.encode(values, part)
-            matrix[:, start : start + features.shape[1]] = features
+            out[:, start : start + features.shape[1]] = features
             start += features.shape[1]

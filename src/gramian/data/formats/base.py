@@ -15,7 +15,7 @@ from ..._registries.registry import Registry
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..tables.base import Table, check_columns
-from ..tables.in_memory import MemoryTable
+from ..tables.stored import MemoryTable
 
 Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 

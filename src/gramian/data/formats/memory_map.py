@@ -1,25 +1,19 @@
-"""Rows and tables of memory-mapped .npy files."""
+"""Rows in temporary and memory-mapped files."""
 
 from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._files.atomic import write_atomically
-from ..rows.array import ArrayRows
 from ..rows.base import RowSource, default_block_size, slices
-from ..rows.file_stamp import FileStamp
-from ..rows.views import Select, Subset, column_numbers
-from ..tables.base import Table
-from .npy_file import NpyWriter, native, open_columns, open_npy
+from ..rows.views import Subset
+from .npy import NpyWriter, open_npy
 
 WRITE_BYTES = 1 << 22
 """Bytes that are written at once."""
@@ -142,55 +136,3 @@ def store_rows(rows: RowSource, path: str | Path) -> Float[Array, "n d"]:
     write_atomically(path, write)
     # Opened again by its final name, after the rename: it is mapped for reading only.
     return np.asarray(open_npy(path))
-
-
-class NpyTable(Table):
-    """A ``.npy`` file.
-
-    Parameters
-    ----------
-    path : Path
-    where : str
-        Subject of error messages.
-    """
-
-    named = False
-
-    def __init__(self, path: Path, where: str) -> None:
-        self._path, self._array = path, open_columns(path)
-        self._stamp = FileStamp.of(path)
-        n, d = self._array.shape
-        if n == 0:
-            raise ValueError(
-                f"{where} has 0 rows of {d} columns, but at least one of each is needed"
-            )
-        self._type = native(self._array.dtype)
-        text = self._type.kind == "U"
-        column_type = pa.string() if text else pa.from_numpy_dtype(self._type)
-        self.where, self.num_rows = where, n
-        self.schema = pa.schema([(str(j), column_type) for j in range(d)])
-
-    def rows(self, columns: Sequence[str]) -> RowSource:
-        """Map the file; see `Table.rows`."""
-        rows = ArrayRows(open_npy(self._path))
-        # The file is opened a second time, and may be another one by now. From here on `ArrayRows`
-        # compares its own stamp.
-        self._stamp.check(self._path)
-        return rows if tuple(columns) == self.names else Select(rows, columns)
-
-    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Copy rows of the file; see `Table.batches`."""
-        with self._stamp.require_unchanged(self._path):
-            for part in slices(self.num_rows, size):
-                yield self._batch(columns, part)
-
-    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Copy rows; see `Table.take`."""
-        with self._stamp.require_unchanged(self._path):
-            return self._batch(columns, index)
-
-    def _batch(self, columns: Sequence[str], rows: Any) -> pa.RecordBatch:
-        chosen = column_numbers(list(columns), None, self._array.shape[1])
-        # Converted to the byte order of this machine, which is the only one that Arrow takes.
-        arrays = [pa.array(np.asarray(self._array[rows, j], self._type)) for j in chosen]
-        return pa.record_batch(arrays, schema=pa.schema([self.schema.field(c) for c in columns]))

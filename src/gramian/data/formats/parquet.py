@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..rows.array import check_matrix
-from ..rows.arrow import Columns, fill
+from ..rows.arrow import choose_columns, fill
 from ..rows.base import RowSource, check_index, check_size
-from ..rows.prefetch import new_block, prefetch
+from ..rows.file_stamp import RemotePath
+from ..rows.prefetch import fill_blocks, prefetch
 from ..tables.base import Table
-from ..tables.sequential import PiecesTable, batch_rows, take_pieces
+from ..tables.stored import PiecesTable, batch_rows, take_pieces
 from .base import BatchWriter, WritableFormat, formats
-from .object_store import RemotePath
 from .parquet_file import PARQUET_SUFFIXES, belongs
 from .parquet_folder import ParquetPieces
 from .partitions import keys_of
@@ -62,7 +62,7 @@ class ParquetRows(RowSource):
         self._pieces = ParquetPieces.at(path)
         files = zip(self._pieces.files, self._pieces.schemas, strict=True)
         columns_of_files = [
-            Columns.choose(schema, columns, str(file.path)) for file, schema in files
+            choose_columns(schema, columns, str(file.path)) for file, schema in files
         ]
         chosen = columns_of_files[0]
         # Only the columns that are used must agree: files may differ in others.
@@ -84,29 +84,15 @@ class ParquetRows(RowSource):
         return prefetch(blocks) if self.read_ahead and size < self.shape[0] else blocks
 
     def _assemble(self, size: int) -> Iterator[tuple[slice, Array]]:
-        n, d = self.shape
-        start = stop = 0  # range of the current block, which has rows up to `stop`
-        # Each block is new memory, because the consumer may still hold the one before.
-        out = new_block(min(size, n), d, self.dtype)
-        for batch in self._batches(size):
-            while batch.num_rows:
-                # A batch may end within a block, and a block within a batch.
-                part = batch.slice(0, start + len(out) - stop)
-                fill(out[stop - start :][: part.num_rows], part, self._names)
-                stop += part.num_rows
-                batch = batch.slice(part.num_rows)
-                if stop == start + len(out):
-                    yield slice(start, stop), out
-                    # No memory for a block that will not come.
-                    if stop < n:
-                        start, out = stop, new_block(min(size, n - stop), d, self.dtype)
-
-    def _batches(self, size: int) -> Iterator[pa.RecordBatch]:
+        batches = self._pieces.read(self._names, min(size, batch_rows(self._names)))
         try:
-            yield from self._pieces.read(self._names, min(size, batch_rows(self._names)))
+            yield from fill_blocks(batches, self._fill, self.shape, self.dtype, size)
         finally:
             # Arrow's pool would keep about 50 MB for later use.
             pa.default_memory_pool().release_unused()
+
+    def _fill(self, out: Array, batch: pa.RecordBatch, _row: int) -> None:
+        fill(out, batch, self._names)
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
         """Gather rows in one pass; see `RowSource.take`."""

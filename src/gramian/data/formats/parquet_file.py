@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..rows.file_stamp import FileStamp, RemoteFile, change_error
+from ..rows.file_stamp import FileStamp, RemotePath, change_error
 from .partitions import Key, with_keys
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -40,7 +40,7 @@ class ParquetFile:
 
     Attributes
     ----------
-    path : Path or RemoteFile
+    path : Path or RemotePath
     stamp : FileStamp
         Stamp of the file when its row groups were read.
     groups : tuple of int
@@ -49,7 +49,7 @@ class ParquetFile:
         Columns whose values are in the names of its folders.
     """
 
-    path: Path | RemoteFile
+    path: Path | RemotePath
     stamp: FileStamp
     groups: tuple[int, ...]
     keys: tuple[Key, ...] = ()
@@ -154,13 +154,13 @@ class _TextLengths:
 
     Parameters
     ----------
-    path : Path or RemoteFile
+    path : Path or RemotePath
     file_rows : int
         Rows of the file, for the mean length: a single long text does not make a column long,
         whichever row it is in.
     """
 
-    def __init__(self, path: Path | RemoteFile, file_rows: int) -> None:
+    def __init__(self, path: Path | RemotePath, file_rows: int) -> None:
         self._path, self._file_rows, self._rows = path, max(1, file_rows), 0
         self._bytes: Counter[str] = Counter()
 
@@ -187,7 +187,7 @@ class _TextLengths:
 
 
 @contextmanager
-def readable(path: Path | RemoteFile) -> Iterator[None]:
+def readable(path: Path | RemotePath) -> Iterator[None]:
     """Explain what Arrow reports about a damaged file."""
     try:
         yield
@@ -202,14 +202,14 @@ def readable(path: Path | RemoteFile) -> Iterator[None]:
 
 
 @contextmanager
-def open_files(path: Path | RemoteFile, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+def open_files(path: Path | RemotePath, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
     """Open a file for reading, and explain what Arrow reports about damage.
 
     Pages with a checksum, such as the pages that this package writes, are compared with it.
 
     Parameters
     ----------
-    path : Path or RemoteFile
+    path : Path or RemotePath
     buffer_size : int, optional
         Bytes of a column that are read at once; a whole row group if 0.
     """

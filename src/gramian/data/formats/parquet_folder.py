@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 
 import pyarrow as pa
 
-from ..rows.file_stamp import FileStamp, RemoteFile
-from ..tables.sequential import Pieces
+from ..rows.file_stamp import FileStamp, RemotePath
+from ..tables.stored import Pieces
 from .parquet_file import ParquetFile, open_files, parquet_paths, row_groups
 from .partitions import Key, keys_of
 
@@ -51,7 +51,7 @@ class ParquetPieces(Pieces):
 
     @classmethod
     def of(
-        cls, paths: Sequence[Path | RemoteFile], keys: Sequence[tuple[Key, ...]]
+        cls, paths: Sequence[Path | RemotePath], keys: Sequence[tuple[Key, ...]]
     ) -> ParquetPieces:
         """Read the footers of files."""
         files, schemas = [], []
@@ -89,7 +89,7 @@ class ParquetPieces(Pieces):
             start = own_groups.stop
 
 
-def _with_keys(schema: pa.Schema, keys: Sequence[Key], path: Path | RemoteFile) -> pa.Schema:
+def _with_keys(schema: pa.Schema, keys: Sequence[Key], path: Path | RemotePath) -> pa.Schema:
     for key in keys:
         if key.name in schema.names:
             raise ValueError(

@@ -14,9 +14,9 @@ from ..._arrays import Array, Float, Int
 from ..._sparse import WIDE_FEATURES
 from ..rows import arrow_compute as pc
 from ..rows.array import ENTRY_NUMBERS, canonical, check_matrix, csr_block
-from ..rows.arrow import float_of
+from ..rows.arrow import float_of, is_list
 from ..rows.base import RowSource, check_index, check_size
-from ..tables.sequential import BATCH_NUMBERS, exactly, join_pieces, take_pieces
+from ..tables.stored import BATCH_NUMBERS, exactly, join_pieces, take_pieces
 from .parquet_folder import ParquetPieces
 
 ASSUMED_ENTRIES = 256
@@ -73,7 +73,12 @@ class ParquetLists(RowSource):
         n = sum(self._pieces.counts)
         if n == 0:
             raise ValueError(f"{path} has 0 rows, but at least one is needed")
-        self.dtype = _dtype(self._kinds[0], values)
+        dtype = float_of(self._kinds[0])
+        if dtype is None:
+            raise TypeError(
+                f"the lists of column {values!r} must hold numbers, got {self._kinds[0]}"
+            )
+        self.dtype = dtype
         if indices is not None and not pa.types.is_integer(self._kinds[1]):
             raise TypeError(
                 f"the lists of column {indices!r} must hold integers, got {self._kinds[1]}"
@@ -84,13 +89,17 @@ class ParquetLists(RowSource):
         self.shape = check_matrix((n, len(first.column(0)[0]) if features is None else features))
         if self.sparse and self.shape[1] > WIDE_FEATURES:
             # Rows of more features are never made dense: memory is planned by their mean entries.
-            self.entries = min(self.shape[1], 1 + ENTRY_NUMBERS * self._entries_of_a_row())
+            lists = next(self._pieces.read([self.values], 1000)).column(0)
+            mean = int(pc.sum(pc.list_value_length(lists)).as_py() or 0) // len(lists)
+            self.entries = min(self.shape[1], 1 + ENTRY_NUMBERS * mean)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
         """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
-        start = 0
-        read = self._pieces.read(self._names, min(size, self._batch_rows()))
+        # The true number of entries is known only after decoding.
+        numbers = ASSUMED_ENTRIES if self.sparse else self.shape[1]
+        batch_rows = max(1, BATCH_NUMBERS // max(numbers, 1))
+        read, start = self._pieces.read(self._names, min(size, batch_rows)), 0
         for batch in exactly(read, self._schema, size):
             yield slice(start, start + batch.num_rows), self._matrix(batch, f"from row {start} on")
             start += batch.num_rows
@@ -114,22 +123,12 @@ class ParquetLists(RowSource):
         if name not in schema.names:
             raise ValueError(f"{self.path} has no column {name!r}; it has {schema.names}")
         kind = schema.field(name).type
-        if not (pa.types.is_list(kind) or _fixed(kind) or pa.types.is_large_list(kind)):
+        if not is_list(kind):
             raise TypeError(
                 f"the column {name!r} of {self.path} must hold lists, got {kind}; open a table of "
                 "plain numbers with as_rows(path)"
             )
         return kind.value_type
-
-    def _entries_of_a_row(self) -> int:
-        """Return the mean number of entries of the first rows."""
-        first = next(self._pieces.read([self.values], 1000))
-        return int(pc.sum(pc.list_value_length(first.column(0))).as_py() or 0) // len(first)
-
-    def _batch_rows(self) -> int:
-        # The true number of entries is known only after decoding.
-        numbers = ASSUMED_ENTRIES if self.sparse else self.shape[1]
-        return max(1, BATCH_NUMBERS // max(numbers, 1))
 
     def _matrix(self, batch: pa.RecordBatch, where: str) -> Array:
         values, lengths = self._numbers(batch, 0, where)
@@ -171,14 +170,3 @@ class ParquetLists(RowSource):
         lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
         dtype = np.int64 if column else self.dtype
         return inside.to_numpy(zero_copy_only=False).astype(dtype, copy=False), lengths
-
-
-def _fixed(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_list(kind))
-
-
-def _dtype(kind: pa.DataType, name: str) -> xp.DType:
-    float_type = float_of(kind)
-    if float_type is None:
-        raise TypeError(f"the lists of column {name!r} must hold numbers, got {kind}")
-    return float_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,11 +10,32 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs
 
-from ..._files.temporary import remove_with
+from ..._files.atomic import remove_with
 from ..._messages.display import without_secrets
 from ..formats import Parquet, format_of
-from ..formats.object_store import RemotePath
+from ..rows.file_stamp import RemotePath
 from ..tables.base import Table
+
+_URI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_PATH_OF_URI = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
+
+
+def address_of(x: str | Path) -> str | None:
+    """Return an address with a scheme, such as ``s3://``; None for a local path.
+
+    A `Path` of an address, as the command line makes it, has lost a slash, which is restored unless
+    there is a folder ``s3:``.
+    """
+    if isinstance(x, Path):
+        # A folder named s3: may exist, and a path through it looks like such an address.
+        is_address = _PATH_OF_URI.match(str(x)) and not Path(x.parts[0]).is_dir()
+        return _PATH_OF_URI.sub(r"\1://", str(x)) if is_address else None
+    return x if _URI_PATTERN.match(x) else None
+
+
+def is_uri(x: str | Path) -> bool:
+    """Return whether something is an address with a scheme; see `address_of`."""
+    return address_of(x) is not None
 
 
 def remote_table(uri: str, where: str | None = None) -> Table:

@@ -43,8 +43,7 @@ def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
 def _file_rows(x: str | Path, columns: Sequence[str | int] | None) -> RowSource:
     # Arrays need no format, and all formats take a tenth of a second to import.
     from ..formats import format_of
-    from ..formats.object_store import address_of
-    from .remote_table import remote_table
+    from .remote_table import address_of, remote_table
 
     path, address = Path(x), address_of(x)
     if address is not None:

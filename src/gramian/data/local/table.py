@@ -10,17 +10,15 @@ import pyarrow as pa
 from ..._messages.display import display_text
 from ..formats import format_of
 from ..formats.cells.base import CellsFormat
-from ..formats.csv.files import STANDARD_INPUT, standard_input, text_files
-from ..formats.csv.format import Csv
+from ..formats.csv.format import STANDARD_INPUT, Csv, standard_input, text_files
 from ..formats.csv.table import text_table
 from ..formats.csv.text_columns import read_text_columns
-from ..formats.object_store import address_of
 from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
 from ..tables.list_columns import ListColumns, lengths_of
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.records import from_records, is_records
-from .remote_table import remote_table
+from .remote_table import address_of, remote_table
 
 
 def local_table(x: Any, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS) -> Table:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ... import _arrays as xp
-from ..._arrays import Array, CsrArray, Float
+from ..._arrays import Array, Float
 from ..._sparse import is_sparse
 from ..checks import FiniteCheck
 from ..copies import comparable
@@ -224,10 +224,13 @@ class _Moments:
 
     def add_block(self, block: Array, weights: Array | None = None) -> None:
         """Merge a block, dense or sparse."""
-        if is_sparse(block):
-            self.add_sparse(block)
-        else:
+        if not is_sparse(block):
             self.add(block, weights)
+            return
+        # Squares about zero; the mean stays zero.
+        with np.errstate(over="ignore"):  # see `_merge`
+            np.add.at(self.squares, block.indices, np.square(block.data, dtype=np.float64))
+        self.n += block.shape[0]
 
     def merge(self, other: _Moments) -> _Moments:
         """Merge the moments of other rows, which may have another origin; return the sums."""
@@ -240,12 +243,6 @@ class _Moments:
             self.squares += other.squares + delta**2 * (self.n * other.n / n)
         self.n, self.mean = n, self.mean + delta * (other.n / n)
         return self
-
-    def add_sparse(self, block: CsrArray) -> None:
-        """Add squares about zero; the mean stays zero."""
-        with np.errstate(over="ignore"):  # see `_merge`
-            np.add.at(self.squares, block.indices, np.square(block.data, dtype=np.float64))
-        self.n += block.shape[0]
 
     def finish(self, eps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, scale and the indices of constant columns."""

@@ -13,7 +13,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..maps.standardizer import Standardizer
 from ..rows.base import RowSource, default_block_size
-from ..rows.columns import Columns, Scaler, all_finite
+from ..rows.columns import Columns, all_finite
 from ..rows.digest import digest
 from ..rows.transform import cast_rows
 from ..rows.views import select, subset
@@ -148,9 +148,9 @@ class RemoteColumns(Columns):
         scale[list(standardizer.constant)] = 0.0  # in a standardizer it is 1
         return standardizer.mean, scale
 
-    def scale_by(self, scaler: Scaler) -> RemoteColumns:
+    def scale_by(self, standardizer: Standardizer) -> RemoteColumns:
         """See `Columns.scale_by`: computed as the numbers are read."""
-        return self.on(scaler.apply(self.rows))
+        return self.on(standardizer.apply(self.rows))
 
     @functools.cached_property
     def range(self) -> tuple[float, float]:

@@ -1,10 +1,13 @@
-"""The abstract source of rows that are on other machines."""
+"""The abstract source of rows that are on other machines, and the cluster that reads folders."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
 
 from ..._arrays import Array
 from ..rows.base import RowSource, Spread
@@ -59,3 +62,16 @@ class RemoteRows(RowSource):
         T
             Results, in the order of the groups.
         """
+
+
+FOLDER_CLIENT: ContextVar[Any] = ContextVar("FOLDER_CLIENT", default=None)
+"""The client of the `gramian.data.dask.connect.connection` that surrounds a call; none outside."""
+
+
+def client_of(path: str | Path) -> Any:
+    """Return the client whose workers read a path: a folder within a connection; else None.
+
+    A client that the process opened for something else has no effect. An address on an object store
+    is no folder.
+    """
+    return FOLDER_CLIENT.get() if Path(path).is_dir() else None

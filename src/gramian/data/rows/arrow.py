@@ -40,6 +40,8 @@ class LastSchemas(Generic[Result]):
 
     def __call__(self, schema: pa.Schema, *arguments: Any) -> Result:
         """Return the value, computed again for another schema or other arguments."""
+        # A list may change after the call.
+        arguments = tuple(tuple(a) if isinstance(a, list) else a for a in arguments)
         for last_schema, last_arguments, last_value in self._last:
             if last_arguments == arguments and last_schema.equals(schema):
                 return last_value
@@ -66,28 +68,18 @@ class Columns:
     types: tuple[str, ...]
     dtype: xp.DType
 
-    @staticmethod
-    def choose(schema: pa.Schema, wanted: Sequence[str] | None, where: str) -> Columns:
-        """Find the wanted columns; raise TypeError for columns without numbers.
-
-        Parameters
-        ----------
-        schema : pyarrow.Schema
-        wanted : sequence of str, or None
-            Names; None for all columns except an index that pandas has stored.
-        where : str
-            Subject of error messages: the file, or "the table".
-
-        Returns
-        -------
-        Columns
-        """
-        return _choose_columns(schema, None if wanted is None else tuple(wanted), where)
-
 
 @LastSchemas
-def _choose_columns(schema: pa.Schema, wanted: tuple[str, ...] | None, where: str) -> Columns:
-    names = _names(schema) if wanted is None else _find_columns(schema, wanted, where)
+def choose_columns(schema: pa.Schema, wanted: Sequence[str] | None, where: str) -> Columns:
+    """Find the wanted columns; raise TypeError for columns without numbers.
+
+    - `wanted`: names; None for all columns except an index that pandas has stored.
+    - `where`: subject of error messages: the file, or "the table".
+    """
+    if wanted is None:
+        names = [name for name in schema.names if not name.startswith("__index_level_")]
+    else:
+        names = _find_columns(schema, wanted, where)
     # Arrow allows several columns of one name, but then finds none of them by this name.
     counts = Counter(schema.names)
     twice = sorted({name for name in names if counts[name] > 1})
@@ -107,10 +99,6 @@ def _choose_columns(schema: pa.Schema, wanted: tuple[str, ...] | None, where: st
         )
     dtype = common_float(f for f in floats if f is not None)
     return Columns(tuple(names), tuple(str(t) for t in types), dtype)
-
-
-def _names(schema: pa.Schema) -> list[str]:
-    return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
@@ -141,12 +129,18 @@ def float_of(kind: pa.DataType) -> xp.DType | None:
     return None
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether values are lists, of fixed or variable length."""
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(test(kind) for test in tests)
+
+
 def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     """Return the numbers of an Arrow column, with NaN for nulls.
 
     It warns if float64 rounds whole numbers of a feature.
 
-    - `column`: a column of a type that `Columns.choose` accepts.
+    - `column`: a column of a type that `choose_columns` accepts.
     - `name`: name of a feature.
 
     Returns
@@ -238,7 +232,7 @@ class TableRows(RowSource):
     """
 
     def __init__(self, table: pa.Table, columns: Sequence[str] | None = None) -> None:
-        chosen = Columns.choose(table.schema, columns, "the table")
+        chosen = choose_columns(table.schema, columns, "the table")
         self.shape = check_matrix((table.num_rows, len(chosen.names)))
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names

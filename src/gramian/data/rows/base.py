@@ -284,9 +284,9 @@ def check_index(index: Array, n: int) -> None:
         raise IndexError(f"row numbers must be in 0 .. {n - 1}, got numbers from {low} to {high}")
 
 
-def default_block_size(rows: RowSource, numbers: int = 1 << 20) -> int:
+def default_block_size(rows: RowSource) -> int:
     """Return a block size of about a million numbers, for passes without a tuned size."""
-    return max(1, numbers // rows.width)
+    return max(1, (1 << 20) // rows.width)
 
 
 def refuse_remote(source: object, message: str, *values: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,22 +16,6 @@ from .digest import tensor_digest
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-
-@runtime_checkable
-class Scaler(Protocol):
-    """Affine map of columns, such as a `Standardizer`."""
-
-    @property
-    def mean(self) -> Float[Array, " t"]:
-        """Numbers that are subtracted."""
-
-    @property
-    def scale(self) -> Float[Array, " t"]:
-        """Divisors."""
-
-    def apply(self, rows: RowSource) -> RowSource:
-        """Return mapped rows."""
 
 
 class Columns:
@@ -135,9 +119,9 @@ class Columns:
         """Return the row indices of positive entries, 8 bytes for each."""
         return xp.flatnonzero(self.gather() > 0)
 
-    def scale_by(self, scaler: Scaler) -> Any:
-        """Return (numbers - mean) / scale, computed in float64, in the type of the numbers."""
-        scaled = (xp.to_float64(self.values) - scaler.mean) / scaler.scale
+    def scale_by(self, standardizer: Any) -> Any:
+        """Return numbers mapped by a `Standardizer`, computed in float64, in their own type."""
+        scaled = (xp.to_float64(self.values) - standardizer.mean) / standardizer.scale
         return xp.cast(scaled, self.values.dtype)
 
     def times(self, other: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Size and time of a file, which reveal a change during a fit."""
+"""Size and time of a file, which reveal a change during a fit, and files of object stores."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +16,44 @@ import pyarrow as pa
 from ..._messages.display import display_text
 
 
-@runtime_checkable
-class RemoteFile(Protocol):
-    """A file that is not on this machine, such as a file of an object store."""
+@dataclass(frozen=True)
+class RemotePath:
+    """A file of an object store, with the methods of a local file.
+
+    Attributes
+    ----------
+    system : pyarrow.fs.FileSystem
+    place : str
+        Path in that file system.
+    uri : str
+        Address for error messages, without passwords.
+    """
+
+    system: Any
+    place: str
+    uri: str
 
     def open(self) -> pa.NativeFile:
-        """Open the file for reading at any position."""
+        """Open the file for reading, anywhere in it."""
+        return self.system.open_input_file(self.place)
 
     def size_and_time(self) -> tuple[int, int]:
-        """Return bytes, and nanoseconds since 1970; raise FileNotFoundError if the file is gone."""
+        """Return bytes, and nanoseconds since 1970; zeros if the store does not report them."""
+        info = self.system.get_file_info(self.place)
+        # By its name, because most processes need no `pyarrow.fs`.
+        if info.type.name == "NotFound":
+            raise FileNotFoundError(f"there is no file {self}")
+        # Some stores tell neither; zeros then equal each other, and no change is found.
+        return info.size or 0, info.mtime_ns or 0
+
+    @property
+    def name(self) -> str:
+        """Last part of the address."""
+        return PurePosixPath(self.place).name
+
+    def __str__(self) -> str:
+        """Return the address."""
+        return self.uri
 
 
 @dataclass(frozen=True)
@@ -46,14 +75,14 @@ class FileStamp:
     time_ns: int
 
     @classmethod
-    def of(cls, path: Path | RemoteFile) -> FileStamp:
+    def of(cls, path: Path | RemotePath) -> FileStamp:
         """Return the stamp of a file now. Cost: some microseconds, or a request to its store."""
         if isinstance(path, Path):
             status = path.stat()
             return cls(status.st_size, status.st_mtime_ns)
         return cls(*path.size_and_time())
 
-    def check(self, path: Path | RemoteFile) -> None:
+    def check(self, path: Path | RemotePath) -> None:
         """Raise ValueError, with the name and the change, if a file has another stamp now."""
         try:
             current = FileStamp.of(path)
@@ -61,19 +90,20 @@ class FileStamp:
             raise change_error(path, "it no longer exists") from None
         self.compare(current, path)
 
-    def compare(self, current: FileStamp, path: Path | RemoteFile) -> None:
+    def compare(self, current: FileStamp, path: Path | RemotePath) -> None:
         """Raise ValueError if the present stamp of a file differs."""
         if current.size != self.size:
             raise change_error(path, f"it had {self.size:,} bytes and now has {current.size:,}")
         if current != self:
             # Only all of its bytes could tell a file that was touched from one with other values.
-            when = _clock(current.time_ns)
+            moment = datetime.fromtimestamp(current.time_ns / 1e9, UTC)
+            when = moment.isoformat(" ", "milliseconds")
             raise change_error(
                 path, f"its modification time is now {when}: it was written again, or touched"
             )
 
     @contextmanager
-    def require_unchanged(self, path: Path | RemoteFile) -> Iterator[None]:
+    def require_unchanged(self, path: Path | RemotePath) -> Iterator[None]:
         """Context that checks a file before and after reading; a change may cause a read error."""
         self.check(path)
         try:
@@ -85,7 +115,7 @@ class FileStamp:
         self.check(path)
 
 
-def change_error(path: Path | RemoteFile, change: str) -> ValueError:
+def change_error(path: Path | RemotePath, change: str) -> ValueError:
     """Return the error about a file that changed while it was read."""
     return ValueError(
         f"{display_text(path)} has changed since it was opened: {change}. All passes must read the "
@@ -164,7 +194,3 @@ def _is_open(inode: tuple[int, int]) -> bool:
             if _inode(os.fstat(int(name))) == inode:
                 return True
     return False
-
-
-def _clock(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(" ", "milliseconds")

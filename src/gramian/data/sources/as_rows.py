@@ -1,4 +1,4 @@
-"""`as_rows`: the only entrance for data of any kind."""
+"""`as_rows`: the only entrance for data of any kind; and targets that may be dask collections."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..local.rows import local_rows
-from ..remote.cluster import client_of
+from ..remote.rows import client_of
 from ..rows.array import ArrayRows
 from ..rows.base import RowSource
+from ..rows.columns import as_columns
 from ..rows.views import select
 
 
@@ -77,3 +78,28 @@ def is_collection(x: object) -> bool:
     """
     module = type(x).__module__.split(".")
     return module[0] == "dask_expr" or module[:2] in (["dask", "array"], ["dask", "dataframe"])
+
+
+def align_collection(rows: Any, y: Any) -> Any:
+    """Turn a dask collection of targets or weights into columns aligned with rows or a table.
+
+    Local rows get the values in memory. Values other than collections stay unchanged.
+    """
+    if not rows.remote:
+        return gather_collection(y)
+    if is_collection(y):
+        # Dask is optional: the import waits for a collection, which proves that it is installed.
+        from ..dask import remote_columns
+
+        y = remote_columns(y, rows)
+    return y
+
+
+def gather_collection(y: Any) -> Any:
+    """Load targets or weights into memory if they are on a cluster."""
+    if is_collection(y):
+        # Imported only for a collection, as above.
+        from ..dask import remote_columns
+
+        y = remote_columns(y)
+    return y if as_columns(y).fits() else np.asarray(y)

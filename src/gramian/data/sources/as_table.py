@@ -9,7 +9,7 @@ from ..._messages.display import display_text
 from ..encoding.table_encoding import Encoding
 from ..formats.csv.text_columns import stream_text_columns
 from ..local.table import local_table
-from ..remote.cluster import client_of
+from ..remote.rows import client_of
 from ..tables.base import Table
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from .declared_types import DeclaredTable

@@ -13,7 +13,7 @@ from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
 from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
 from ..formats.csv.text_columns import TextColumnsTable
-from ..formats.object_store import is_uri
+from ..local.remote_table import is_uri
 from ..rows import arrow_compute as pc
 from ..tables import Table
 from ..tables.column_reading import TEXT_COLUMN

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from ..._messages.errors import TextError
 from ..encoding.kinds import is_text
-from ..formats.csv.columns.declared import DeclaredColumn
 from ..formats.csv.columns.infer_types import Inference
 from ..formats.csv.columns.odd_values import read_values
 from ..formats.csv.columns.parsers import Reading
+from ..formats.csv.columns.readings import DeclaredColumn
 from ..rows import arrow_compute as pc
 from ..tables.base import Table, check_columns
 from ..tables.column_reading import ColumnReading, OddValues
 from ..tables.read_options import ReadOptions
+from ..tables.target import is_number
 
 LOOKED_ROWS = 1 << 16
 """Rows of a batch while the reading of declared columns is inferred."""
@@ -161,7 +162,7 @@ class DeclaredValues:
             return values
         if self.kind == "category" or is_text(self.source):
             return self.texts(array).cast(self.type)
-        numbers = [float(text) for text in self.missing if _is_number(text)]
+        numbers = [float(text) for text in self.missing if is_number(text)]
         gaps = pc.is_in(array.cast(pa.float64()), value_set=pa.array(numbers, pa.float64()))
         return pc.if_else(gaps, pa.scalar(None, array.type), array)
 
@@ -190,11 +191,3 @@ class DeclaredValues:
             values.odd.add([start + place for place in places], odd)
             start += len(texts)
         return values
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..formats import format_of
+from ..local.remote_table import is_uri
 from ..rows.arrow import float_of
 from ..tables.base import Table
 from ..tables.frame_rows import is_frame
@@ -42,8 +43,6 @@ def needs_encoding(X: Any) -> bool:
 
 
 def _of_file(path: str | Path) -> bool:
-    from ..formats.object_store import is_uri
-
     # The types of a remote file are not fetched for this: an encoding also takes plain numbers.
     if is_uri(path):
         return True

@@ -18,7 +18,7 @@ from ..rows.base import refuse_remote
 from ..rows.columns import as_columns
 from ..tables import Table
 from ..tables.base import check_columns
-from ..tables.filtered import FilteredTable
+from ..tables.list_columns import FilteredTable
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.target import has_values, target_column
 from .as_table import as_table

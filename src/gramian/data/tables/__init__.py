@@ -6,7 +6,6 @@ turns its columns into features.
 """
 
 from .base import Table
-from .in_memory import MemoryTable
-from .sequential import PiecesTable
+from .stored import MemoryTable, PiecesTable
 
 __all__ = ["MemoryTable", "PiecesTable", "Table"]

@@ -15,8 +15,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._messages.checks import it_has, join_words
 from ..rows.array import check_matrix
-from ..rows.arrow import Columns as ArrowColumns
-from ..rows.arrow import fill
+from ..rows.arrow import choose_columns, fill
 from ..rows.base import RowSource, check_index
 from ..rows.columns import Columns
 from ..rows.prefetch import prefetch
@@ -150,7 +149,7 @@ class NumberRows(RowSource):
     """
 
     def __init__(self, table: Table, columns: Sequence[str] | None = None) -> None:
-        chosen = ArrowColumns.choose(table.schema, columns, table.where)
+        chosen = choose_columns(table.schema, columns, table.where)
         self.shape = check_matrix((len(table), len(chosen.names)))
         self.dtype = chosen.dtype
         self.feature_names: tuple[str, ...] | None = chosen.names

@@ -1,4 +1,4 @@
-"""Table whose columns of lists are split into columns of numbers."""
+"""Tables that split columns of lists of another table, or have some of its rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ..._messages.errors import TextError
 from ..rows import arrow_compute as pc
-from ..rows.arrow import LastSchemas
+from ..rows.arrow import LastSchemas, is_list
 from .base import Table
+from .stored import one_batch
 
 
 class ListColumns(Table):
@@ -133,12 +134,45 @@ def _lists_of_numbers(schema: pa.Schema) -> list[str]:
 
 def _holds_numbers(kind: pa.DataType) -> bool:
     """Return whether values are lists of numbers or booleans."""
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or _fixed(kind)):
-        return False
-    inside = kind.value_type
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(test(inside) for test in tests)
+    return is_list(kind) and any(test(kind.value_type) for test in tests)
 
 
-def _fixed(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_list(kind))
+class FilteredTable(Table):
+    """Some rows of another table, in order.
+
+    - `is_kept`: at least one.
+
+    Notes
+    -----
+    A pass reads all rows of the other table.
+    """
+
+    def __init__(self, table: Table, is_kept: np.ndarray) -> None:
+        self._table, self._is_kept, self._index = table, is_kept, np.flatnonzero(is_kept)
+        self.where, self.schema, self.named = table.where, table.schema, table.named
+        self.num_rows, self.random_access = len(self._index), table.random_access
+        self.column_readings, self.first_row = table.column_readings, table.first_row
+        self.reading = table.reading
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Read batches, and join batches that became short; see `Table.batches`."""
+        start, waiting = 0, None
+        for batch in self._table.batches(columns, size):
+            is_kept = self._is_kept[start : start + batch.num_rows]
+            start += batch.num_rows
+            kept_rows = pa.Table.from_batches([batch.filter(pa.array(is_kept))])
+            waiting = kept_rows if waiting is None else pa.concat_tables([waiting, kept_rows])
+            if waiting.num_rows >= size:
+                yield one_batch(waiting.slice(0, size))
+                waiting = waiting.slice(size)
+        if waiting is not None and waiting.num_rows:
+            yield one_batch(waiting)
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        """Gather rows; see `Table.take`."""
+        return self._table.take(columns, self._index[index])
+
+    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
+        """See `Table.spread`."""
+        return self._table.spread(names)

@@ -79,11 +79,12 @@ def has_values(table: Table, columns: Sequence[str]) -> np.ndarray:
 
 def describe_odd_text(table: Table, texts: np.ndarray) -> str:
     """Return the first text of a target that is no number, and its row; else the first text."""
-    place = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
+    place = next((i for i, text in enumerate(texts) if not is_number(text)), 0)
     return f"{str(texts[place])!r:.60}{table.name_row(place)}"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:
@@ -111,13 +112,17 @@ def number_column(table: Table, name: str, role: str) -> Any:
             f"{table.where}: the {role} '{name}' must hold numbers, but holds {column.type}"
         )
     values: np.ndarray = to_numpy(column.combine_chunks(), name).astype(np.float64)
-    if (is_missing := np.isnan(values)).any():
-        raise ValueError(
-            f"{table.where}: the {role} '{name}' is missing in {is_missing.sum():,} rows, the "
-            f"first of them row {table.first_row + int(is_missing.argmax()):,} "
-            f"({table.row_numbers}); fill the gaps, or drop these rows"
-        )
+    _refuse_gaps(table, f"{role} '{name}'", np.isnan(values))
     return values
+
+
+def _refuse_gaps(table: Table, what: str, is_missing: np.ndarray) -> None:
+    if is_missing.any():
+        raise ValueError(
+            f"{table.where}: the {what} is missing in {is_missing.sum():,} rows, the first of them "
+            f"row {table.first_row + int(is_missing.argmax()):,} ({table.row_numbers}); fill the "
+            "gaps, or drop these rows"
+        )
 
 
 def role_column(table: Table, name: str, role: str) -> np.ndarray:
@@ -130,14 +135,7 @@ def role_column(table: Table, name: str, role: str) -> np.ndarray:
     """
     check_columns(table.where, table.names, [name])
     column = table.column(name)
-    is_present = has_values(table, [name])
-    if not is_present.all():
-        row = table.first_row + int((~is_present).argmax())
-        raise ValueError(
-            f"{table.where}: the {role} '{name}' is missing in {int((~is_present).sum()):,} rows, "
-            f"the first of them row {row:,} ({table.row_numbers}); fill the gaps, or drop these "
-            "rows"
-        )
+    _refuse_gaps(table, f"{role} '{name}'", ~has_values(table, [name]))
     if pa.types.is_temporal(column.type):
         width = pa.int32() if column.type.bit_width == 32 else pa.int64()
         column = column.cast(width)

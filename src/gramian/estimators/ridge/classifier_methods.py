@@ -17,7 +17,7 @@ from ... import fitting
 from ..._arrays import Array
 from ..._messages.checks import as_share
 from ...data import RowNumbers, RowSource, RowWeights, as_columns, is_collection
-from ...data.sources.collections import align_collection
+from ...data.sources.as_rows import align_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.targets import as_labels, classes_of, coded_data
 from .. import dask_collections, tables, validation

@@ -18,7 +18,7 @@ from ...data import (
     is_collection,
 )
 from ...data.rows.base import default_block_size
-from ...data.sources.collections import align_collection, gather_collection
+from ...data.sources.as_rows import align_collection, gather_collection
 from ...model import Model
 from ...model.labels import match_labels
 from ...model.mapped_predictions import map_predictions

@@ -1,4 +1,4 @@
-"""The abstract encoding of a column, and the abstract observer that learns it."""
+"""The abstract encoding of a column, the abstract observer that learns it, and their files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from .... import _arrays as xp
 from ...._arrays import Array
 from ...._messages.errors import Text
+from ...tables.column_reading import ColumnReading
 from ...tables.new_values import NewValues
 from ..kinds import Kind
 from ..moments import Summary
@@ -58,6 +60,8 @@ class ColumnEncoding(ABC):
     ----------
     code : str
         Name of the class in a file.
+    kind : str
+        Kind of column that it was learned from.
     name : str
         Name of the column.
     """
@@ -69,12 +73,8 @@ class ColumnEncoding(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
     code: ClassVar[str]
+    kind: ClassVar[Kind]
     name: str
-
-    @property
-    @abstractmethod
-    def kind(self) -> Kind:
-        """Kind of column that it was learned from."""
 
     @property
     @abstractmethod
@@ -133,6 +133,14 @@ class Seen:
 class Observer(ABC):
     """Observer of a column, batch after batch, that chooses its encoding.
 
+    Parameters
+    ----------
+    field : pyarrow.Field
+    kind : str
+    where : str
+        The table, for error messages.
+    settings : Settings
+
     Attributes
     ----------
     name : str
@@ -144,16 +152,13 @@ class Observer(ABC):
         Parts of the calendar that dates offer after `finish`; see `columns.datetime.offers`.
     """
 
-    name: str
     measured: int = 0
     without: np.ndarray | None = None
     offered: tuple[str, ...] = ()
     offered_levels: tuple[str, ...] = ()
 
-    @classmethod
-    @abstractmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> Observer:
-        """Return an observer of a column of this kind; `where` names the table in errors."""
+    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
+        self.name: str = field.name
 
     @abstractmethod
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
@@ -184,3 +189,43 @@ def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text
             remedy,
         )  # fmt: skip
         raise ValueError(text)
+
+
+DTYPE_OF_NAME = {"float32": xp.float32, "float64": xp.float64}
+
+
+def columns_from_parts(
+    fields: Any, tensors: Mapping[str, Array]
+) -> tuple[tuple[ColumnEncoding, ...], xp.DType]:
+    """Rebuild the columns and the dtype of an encoding; ValueError if its parts are damaged."""
+    if not isinstance(fields, dict) or set(fields) - {"readings"} != {"dtype", "columns"}:
+        raise ValueError("an encoding must be an object of dtype, columns and readings")
+    saved = fields["columns"]
+    if fields["dtype"] not in DTYPE_OF_NAME or not isinstance(saved, list):
+        raise ValueError("an encoding must have a dtype, float32 or float64, and a list of columns")
+    parts: dict[str, dict[str, Array]] = {str(j): {} for j in range(len(saved))}
+    for name, tensor in tensors.items():
+        # Tensors are named by the number of their column: names of columns may have any characters.
+        number, _, key = name.partition(".")
+        if number not in parts:
+            raise ValueError(f"an encoding of {len(saved)} columns has the tensor {name}")
+        parts[number][key] = tensor
+    columns = [_column(saved_column, parts[str(j)]) for j, saved_column in enumerate(saved)]
+    return tuple(columns), DTYPE_OF_NAME[fields["dtype"]]
+
+
+def readings_from_parts(fields: Mapping[str, Any]) -> dict[str, ColumnReading]:
+    """Rebuild how columns of text are read; ValueError if they are damaged."""
+    saved = fields.get("readings", {})
+    if not isinstance(saved, dict):
+        raise ValueError("the readings of an encoding must be an object")
+    return {name: ColumnReading.from_dict(reading) for name, reading in saved.items()}
+
+
+def _column(fields: Any, tensors: Mapping[str, Array]) -> ColumnEncoding:
+    saved = Saved(fields, tensors)
+    encoding = ENCODING_OF_CODE[saved.one_of("code", tuple(ENCODING_OF_CODE))].from_saved(saved)
+    # A field that no class asked for is damage, or of a newer version: using the rest would be
+    # wrong.
+    saved.finish()
+    return encoding

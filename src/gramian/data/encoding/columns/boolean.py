@@ -13,10 +13,8 @@ from ...rows.arrow import to_numpy
 from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
-from ..settings import Settings
 from .base import ColumnEncoding, Observer, Part, Seen
-from .gaps import Gaps
-from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, Gaps, LeftOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +29,9 @@ class Boolean(ColumnEncoding):
     """
 
     code: ClassVar[str] = "boolean"
+    kind: ClassVar[Kind] = "boolean"
     name: str
     gaps: Gaps
-
-    @property
-    def kind(self) -> Kind:
-        return "boolean"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -69,13 +64,6 @@ class BooleanObserver(Observer):
     """Observer of booleans, which learns whether they vary and which value fills gaps."""
 
     measured = 1
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @classmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> BooleanObserver:
-        return cls(field.name)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return (_zero_or_one(column),)

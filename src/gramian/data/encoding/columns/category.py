@@ -13,7 +13,6 @@ from ..moments import Summary
 from ..settings import Settings
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Seen
-from .folded_means import FoldedMeans
 from .left_out import (
     CONSTANT_COLUMN,
     EMPTY_COLUMN,
@@ -22,48 +21,27 @@ from .left_out import (
     TOO_MANY_LEVELS,
     LeftOut,
 )
-from .levels import Levels, in_order
-from .one_hot import FEW_LEVELS, OneHot
-from .tally import Tally, TooMany
-from .target_means import TargetMeans
+from .one_hot import FEW_LEVELS, Levels, OneHot
+from .target_means import Tally, TargetMeans, TooMany, smooth_means
 
 LONG_TEXT_CHARACTERS = 30
 """Characters of a text, on average, that nobody gives to a level."""
 
 
-def _is_category(type_: pa.DataType) -> bool:
-    return is_text(type_) or (are_categories(type_) and not type_.ordered)
-
-
-@column_kind("category", "text or categories", _is_category)
+@column_kind(
+    "category",
+    "text or categories",
+    lambda type_: is_text(type_) or (are_categories(type_) and not type_.ordered),
+)
 class CategoryObserver(Observer):
-    """Observer of categories, which counts levels and chooses their encoding.
+    """Observer of categories, which counts levels and chooses their encoding."""
 
-    Parameters
-    ----------
-    name : str
-    where : str
-        The table, for error messages.
-    max_levels : int
-        Number of levels up to which each has a column.
-    smoothing : float
-    is_kept : bool, default=False
-        Whether identifiers and free text become features too, instead of being left out.
-    """
-
-    def __init__(
-        self, name: str, where: str, max_levels: int, smoothing: float, is_kept: bool = False
-    ) -> None:
-        self.name = name
-        self._where, self._max_levels, self._smoothing = where, max_levels, smoothing
-        self._is_kept = is_kept
+    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
+        super().__init__(field, kind, where, settings)
+        self._where, self._settings = where, settings
+        # Identifiers and free text become features, too, instead of being left out.
+        self._is_kept = field.name in settings.text_features
         self._tally: Tally | None = Tally()
-
-    @classmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> CategoryObserver:
-        name = field.name
-        is_kept = name in settings.text_features
-        return cls(name, where, settings.max_levels, settings.smoothing, is_kept)
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         if self._tally is None:
@@ -85,8 +63,8 @@ class CategoryObserver(Observer):
         rows = self._tally.counts.sum(axis=1)
         # Only levels that a training row has: a dictionary may list others. Sorted, so that the
         # order of rows does not matter.
-        texts = in_order(text for text, code in self._tally.codes.items() if text is not None
-                         and rows[code])  # fmt: skip
+        codes = self._tally.codes
+        texts = tuple(sorted(text for text in codes if text is not None and rows[codes[text]]))
         # Missing values are a level of their own if there are any: row 0 of the tally.
         levels = Levels(texts, bool(len(rows) and rows[0]))
         if not texts:
@@ -99,19 +77,14 @@ class CategoryObserver(Observer):
             if reason:
                 return LeftOut(self.name, reason)
         # The order of levels, in which `Levels` has the missing one last and the tally first.
-        codes: list[str | None] = [*levels.texts, *([None] if levels.missing else [])]
-        order = [self._tally.codes[text] for text in codes]
+        order = [codes[text] for text in (*levels.texts, *([None] if levels.missing else []))]
         one_hot = OneHot.of(self.name, levels, rows[order])
         is_rare = 2 * sum(rows[order][k] for k in one_hot.rare) > rows.sum()
-        if len(levels) <= self._max_levels and not is_rare:
+        if len(levels) <= self._settings.max_levels and not is_rare:
             return one_hot
-        return self._means(levels, self._tally, order)
-
-    def _means(self, levels: Levels, tally: Tally, order: list[int]) -> TargetMeans:
-        counts, sums = tally.counts[order], tally.sums[order]
-        folded = FoldedMeans.of(counts, sums, self._smoothing)
-        self.without = folded.without
-        return TargetMeans.of(self.name, levels, counts, folded)
+        counts, sums = self._tally.counts[order], self._tally.sums[order]
+        means, self.without = smooth_means(counts, sums, self._settings.smoothing)
+        return TargetMeans.of(self.name, levels, counts, means, self.without)
 
 
 def _reason_to_leave_out(texts: tuple[str, ...], rows: int) -> str | None:

@@ -12,15 +12,14 @@ import pyarrow as pa
 
 from ...._messages.errors import Text
 from ...rows import arrow_compute as pc
-from ..gains.linear import HeldOutGain
+from ..gains import HeldOutGain
 from ..kinds import LEAVE_OUT, Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
 from ..settings import Settings
 from ..values import microseconds
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
-from .gaps import Gaps
-from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, Gaps, LeftOut
 
 DATE_KINDS: tuple[Kind, ...] = ("date", "zoned date", "time", "duration")
 SECOND_MICROSECONDS = 10**6
@@ -62,7 +61,8 @@ class Date(ColumnEncoding):
     levels: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]
+        """The kind of dates."""
         return self.since
 
     @property
@@ -95,22 +95,16 @@ class Date(ColumnEncoding):
     def describe(self) -> str:
         year = ["year"] if len(self.mean) > 1 else []
         *earlier_cycles, last = self.cycles or [""]
-        cycles = (
-            [f"{', '.join(earlier_cycles)} and {last}" if earlier_cycles else last]
-            if self.cycles
-            else []
-        )
+        cycles = [f"{', '.join(earlier_cycles)} and {last}" if earlier_cycles else last]
         as_cycles = " as cycles" if len(self.cycles) > 1 else " as a cycle" if self.cycles else ""
         zone = f" in {self.zone}" if self.zone else ""
-        features_text = ", ".join(["elapsed", *year, *cycles])
+        features_text = ", ".join(["elapsed", *year, *(cycles if self.cycles else [])])
         levels = f", levels of {' and '.join(self.levels)}" if self.levels else ""
-        gap = self.gaps.describe(self._median())
+        is_moment = self.since not in ("time", "duration")
+        fill = self.gaps.fill
+        median = str(np.datetime64(round(fill), "s")) if is_moment else f"{fill:.6g} s"
+        gap = self.gaps.describe(median)
         return f"{_WORD_OF_KIND[self.since]}{zone}: {features_text}{as_cycles}{levels}{gap}"
-
-    def _median(self) -> str:
-        if self.since in ("time", "duration"):
-            return f"{self.gaps.fill:.6g} s"
-        return str(np.datetime64(round(self.gaps.fill), "s"))
 
     def to_dict(self) -> dict[str, Any]:
         numbers = {"mean": list(self.mean), "scale": list(self.scale), **self.gaps.to_dict()}
@@ -183,18 +177,15 @@ def _is_zoned(type_: pa.DataType) -> bool:
 class DateObserver(Observer):
     """Observer of dates: mean and scale of elapsed time, and the calendar fields that matter."""
 
-    def __init__(self, name: str, kind: Kind, zone: str) -> None:
-        self.name, self._kind, self._zone = name, kind, zone
+    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
+        super().__init__(field, kind, where, settings)
+        self._kind, self._zone = kind, getattr(field.type, "tz", None) or ""
         # Elapsed time, and for dates the year.
         self.measured = 2 if "date" in kind else 1
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
         offered = {"time": ("hour",), "duration": ()}.get(kind, tuple(CYCLE_LENGTHS))
         self._gains = {name: HeldOutGain() for name in offered}
-
-    @classmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> DateObserver:
-        return cls(field.name, kind, getattr(field.type, "tz", None) or "")
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         values, gaps = _microseconds(column, self.name, seen.part)
@@ -270,21 +261,13 @@ def offers(date: Date, varied: Sequence[str], levels: Sequence[str]) -> Iterator
         if name not in date.cycles:
             yield Offer(partial(_add_cycle, name))
     for name in levels:
-        yield Offer(partial(_add_levels, name), is_clear=True)
+        yield Offer(lambda d, name=name: replace(d, levels=(*d.levels, name)), is_clear=True)
     for _ in range(2):
-        yield Offer(_stretch_elapsed)
+        yield Offer(lambda d: replace(d, scale=(d.scale[0] / ELAPSED_STRETCH, *d.scale[1:])))
 
 
 def _add_cycle(name: str, date: Date) -> Date:
     return replace(date, cycles=tuple(c for c in CYCLE_LENGTHS if c in (*date.cycles, name)))
-
-
-def _add_levels(name: str, date: Date) -> Date:
-    return replace(date, levels=(*date.levels, name))
-
-
-def _stretch_elapsed(date: Date) -> Date:
-    return replace(date, scale=(date.scale[0] / ELAPSED_STRETCH, *date.scale[1:]))
 
 
 DAY_MICROSECONDS = 86_400 * 10**6

@@ -1,4 +1,4 @@
-"""Columns that give no features."""
+"""Columns that give no features, and gaps of others: values that replace them, and their marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
-from ..settings import Settings
 from .base import ColumnEncoding, Observer, Part, Seen
 
 EMPTY_COLUMN = "no value in the training rows"
@@ -35,6 +34,7 @@ class LeftOut(ColumnEncoding):
     """
 
     code: ClassVar[str] = "left out"
+    kind: ClassVar[Kind] = "nothing"
     name: str
     why: str
 
@@ -42,10 +42,6 @@ class LeftOut(ColumnEncoding):
     def plain(self) -> bool:
         """Whether the column is a number that does not vary."""
         return self.why == CONSTANT_NUMBER
-
-    @property
-    def kind(self) -> Kind:
-        return "nothing"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -69,15 +65,57 @@ class LeftOut(ColumnEncoding):
 class NothingObserver(Observer):
     """Observer of a column whose type is null: it has no values."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @classmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> NothingObserver:
-        return cls(field.name)
-
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return ()
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         return LeftOut(self.name, EMPTY_COLUMN)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Value that fills the gaps of a column, which are marked by a feature of 0 and 1.
+
+    Attributes
+    ----------
+    count : int
+        Gaps in the training rows. If there were none, no feature marks them later.
+    fill : float
+        The median of the training rows.
+    """
+
+    count: int
+    fill: float
+
+    @classmethod
+    def of(cls, summary: Summary) -> Gaps:
+        """Return the treatment of gaps for the training rows."""
+        return cls(summary.gaps, summary.fill)
+
+    def mark(self, name: str) -> tuple[str, ...]:
+        """Return the name of the feature that marks the gaps, if there is one."""
+        return (f"{name} missing",) if self.count else ()
+
+    def note(self, gaps: np.ndarray, name: str, part: Part) -> None:
+        """Count the gaps of new rows, for a warning, if the training rows had no gaps."""
+        if not self.count and part.new_values is not None:
+            part.new_values.add_gaps(name, gaps)
+
+    def append_mark(self, features: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """Return features of shape (b, k), and a column that marks gaps if training had any."""
+        return np.column_stack([features, gaps]) if self.count else features
+
+    def describe(self, filled_with: str) -> str:
+        """Return the end of a description; empty without gaps."""
+        if not self.count:
+            return ""
+        return f"; {self.count:,} missing filled with the median {filled_with}, and marked"
+
+    def to_dict(self) -> dict[str, int | float]:
+        """Return fields for JSON."""
+        return {"gaps": self.count, "fill": self.fill}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Gaps:
+        """Rebuild from the fields of `to_dict`."""
+        return cls(saved.count("gaps"), saved.number("fill"))

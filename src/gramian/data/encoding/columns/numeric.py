@@ -16,10 +16,9 @@ from ...rows.arrow import to_numpy
 from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
-from ..settings import NUMBER_MAPS, Numbers, Settings
+from ..settings import NUMBER_MAPS, Settings
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
-from .gaps import Gaps
-from .left_out import CONSTANT_NUMBER, EMPTY_COLUMN, LeftOut
+from .left_out import CONSTANT_NUMBER, EMPTY_COLUMN, Gaps, LeftOut
 
 _MAP_TEXTS = {
     "standard": "standardised",
@@ -45,16 +44,13 @@ class Number(ColumnEncoding):
     """
 
     code: ClassVar[str] = "number"
+    kind: ClassVar[Kind] = "number"
     name: str
     numbers: str
     mean: float
     scale: float
     gaps: Gaps
     quantiles: Array | None = None
-
-    @property
-    def kind(self) -> Kind:
-        return "number"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -119,12 +115,9 @@ class NumberObserver(Observer):
 
     measured = 1
 
-    def __init__(self, name: str, numbers: Numbers) -> None:
-        self.name, self._numbers = name, numbers
-
-    @classmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> NumberObserver:
-        return cls(field.name, settings.numbers)
+    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
+        super().__init__(field, kind, where, settings)
+        self._numbers = settings.numbers
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return (finite(column, self.name, seen.part),)
@@ -153,6 +146,5 @@ class NumberObserver(Observer):
         weights[-1] = known.gaps
         mean = float(np.average(scores, weights=weights))
         scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
-        kept_quantiles = quantiles
         # The scale is 0 if all scores are equal.
-        return Number(self.name, "quantile", mean, scale or 1.0, gaps, kept_quantiles)
+        return Number(self.name, "quantile", mean, scale or 1.0, gaps, quantiles)

@@ -15,9 +15,8 @@ from ..saved import Saved
 from ..settings import Settings
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
-from .gaps import Gaps
-from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, LeftOut
-from .levels import Levels
+from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, Gaps, LeftOut
+from .one_hot import Levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +34,12 @@ class Ordered(ColumnEncoding):
     """
 
     code: ClassVar[str] = "ordered"
+    kind: ClassVar[Kind] = "ordered"
     name: str
     levels: Levels
     mean: float
     scale: float
     gaps: Gaps
-
-    @property
-    def kind(self) -> Kind:
-        return "ordered"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -85,34 +81,24 @@ class OrderedObserver(Observer):
 
     measured = 1
 
-    def __init__(self, name: str, where: str) -> None:
-        self.name, self._where = name, where
-        self._levels = Levels(())
-
-    @classmethod
-    def of(cls, field: pa.Field, kind: Kind, where: str, settings: Settings) -> OrderedObserver:
-        return cls(field.name, where)
+    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
+        super().__init__(field, kind, where, settings)
+        self._where, self._levels = where, Levels(())
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         declared = tuple(text for text in _declared_categories(column) if text is not None)
         # Each batch declares its categories: later ones may add levels at the end, but not change
-        # the order.
-        self._agree(declared)
-        ranks = self._levels.codes(column)
-        return (np.where(ranks < 0, np.nan, ranks),)
-
-    def _agree(self, declared: tuple[str, ...]) -> None:
-        """Add levels; raise ValueError if their order contradicts the levels so far."""
-        so_far = self._levels.texts
-        # One must be the beginning of the other.
-        short, long = sorted((so_far, declared), key=len)
+        # the order. One list must be the beginning of the other.
+        short, long = sorted((self._levels.texts, declared), key=len)
         if long[: len(short)] != short:
             raise ValueError(
                 f"{self._where}: the order of the categories of column '{self.name}' differs "
                 "between parts of the table; declare one order, or convert the column to text"
             )
-        if len(declared) > len(so_far):
+        if len(declared) > len(self._levels):
             self._levels = Levels(declared)
+        ranks = self._levels.codes(column)
+        return (np.where(ranks < 0, np.nan, ranks),)
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
         (summary,) = summaries

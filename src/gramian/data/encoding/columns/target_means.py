@@ -1,4 +1,4 @@
-"""Categories of many levels: means of the targets, and frequency."""
+"""Categories of many levels: counts and sums in each level, means of the targets, and frequency."""
 
 from __future__ import annotations
 
@@ -13,8 +13,87 @@ from ...._arrays import Array
 from ..kinds import Kind
 from ..saved import Saved
 from .base import ColumnEncoding, Part
-from .folded_means import FoldedMeans
-from .levels import Levels
+from .one_hot import Levels
+
+MEAN_FOLDS = 5
+MOST_LEVELS = 1_000_000
+MOST_BYTES = 1 << 26
+
+
+class TooMany(ValueError):
+    """Error for levels that are too many, or too long, to be kept in memory."""
+
+
+class Tally:
+    """Counts and sums of the levels of a column so far.
+
+    Attributes
+    ----------
+    codes : dict of str to int
+        Rows of the arrays, in the order of appearance; row 0 is for missing values.
+    counts : ndarray of int64 of shape (capacity, 5)
+    sums : ndarray of float64 of shape (capacity, 5, t)
+    """
+
+    def __init__(self) -> None:
+        self.codes: dict[str | None, int] = {None: 0}
+        self.counts = np.zeros((0, MEAN_FOLDS), np.int64)
+        self.sums = np.zeros((0, MEAN_FOLDS, 0))
+        self._bytes = 0
+
+    def add(
+        self, texts: list[str | None], index: np.ndarray, targets: np.ndarray, folds: np.ndarray
+    ) -> None:
+        """Count the levels of some rows, and add their targets.
+
+        Parameters
+        ----------
+        texts : list of str or None
+            Levels; some may have no row.
+        index : ndarray of int64 of shape (b,)
+            Positions in `texts`, -1 for missing values.
+        targets : ndarray of float64 of shape (b, t)
+        folds : ndarray of int8 of shape (b,)
+
+        Raises
+        ------
+        TooMany
+        """
+        present_codes = np.unique(index)
+        # The last place, -1, is for missing values, which are row 0.
+        places = np.zeros(len(texts) + 1, np.int64)
+        # Only texts that rows have get a code: a dictionary may list a million others.
+        for place in present_codes[present_codes >= 0].tolist():
+            places[place] = self._code(texts[place])
+        self._grow(targets.shape[1])
+        # Level and fold as one number, so that one `bincount` adds up both.
+        cells = places[index] * MEAN_FOLDS + folds
+        size = self.counts.size
+        self.counts += np.bincount(cells, minlength=size).reshape(-1, MEAN_FOLDS)
+        for j in range(targets.shape[1]):
+            part = np.bincount(cells, targets[:, j], minlength=size)
+            self.sums[:, :, j] += part.reshape(-1, MEAN_FOLDS)
+
+    def _code(self, text: str | None) -> int:
+        code = self.codes.setdefault(text, len(self.codes))
+        if code == len(self.codes) - 1 and text is not None:
+            self._bytes += len(text)
+        if len(self.codes) > MOST_LEVELS or self._bytes > MOST_BYTES:
+            raise TooMany
+        return code
+
+    def _grow(self, targets: int) -> None:
+        have, need = len(self.counts), len(self.codes)
+        if have < need:
+            # Doubled, so that the copies of all growth together cost as much as the last one.
+            more = max(need, 2 * have) - have
+            self.counts = np.concatenate([self.counts, np.zeros((more, MEAN_FOLDS), np.int64)])
+            old = (
+                self.sums.reshape(have, MEAN_FOLDS, -1)
+                if have
+                else np.zeros((0, MEAN_FOLDS, targets))
+            )
+            self.sums = np.concatenate([old, np.zeros((more, MEAN_FOLDS, targets))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +113,7 @@ class TargetMeans(ColumnEncoding):
     """
 
     code: ClassVar[str] = "target means"
+    kind: ClassVar[Kind] = "category"
     name: str
     levels: Levels
     means: Array
@@ -42,35 +122,28 @@ class TargetMeans(ColumnEncoding):
     scale: tuple[float, ...]
 
     @classmethod
-    def of(cls, name: str, levels: Levels, counts: np.ndarray, folded: FoldedMeans) -> TargetMeans:
+    def of(
+        cls, name: str, levels: Levels, counts: np.ndarray, means: np.ndarray, without: np.ndarray
+    ) -> TargetMeans:
         """Return the encoding whose features have mean 0 and scale 1 on the training rows.
 
-        Parameters
-        ----------
-        name : str
-        levels : Levels
-        counts : ndarray of int64 of shape (L, f)
-            Rows of each level in each fold.
-        folded : FoldedMeans
+        - `counts`: rows of each level in each fold, int64 of shape (L, f).
+        - `means`, `without`: results of `smooth_means`.
         """
         # Moments of the features over all training rows, computed by level and fold: rows of one
         # cell have equal features.
         weights = counts / counts.sum()
         level_counts = counts.sum(axis=1)
         logs = np.broadcast_to(np.log1p(level_counts)[:, None, None], (*counts.shape, 1))
-        values = np.concatenate([folded.without[:-1], logs], axis=2)
+        values = np.concatenate([without[:-1], logs], axis=2)
         mean = np.einsum("lf,lft->t", weights, values)
         scale = np.sqrt(np.einsum("lf,lft->t", weights, (values - mean) ** 2))
         # A feature that varies by rounding only must not be divided by it.
         scale[scale <= np.finfo(np.float64).eps * 16 * np.abs(mean)] = 1.0
         return cls(
-            name, levels, folded.means, level_counts,
+            name, levels, means, level_counts,
             tuple(mean.tolist()), tuple(scale.tolist()),
         )  # fmt: skip
-
-    @property
-    def kind(self) -> Kind:
-        return "category"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -115,3 +188,44 @@ class TargetMeans(ColumnEncoding):
                 "counts of an encoding must be at least 1, and scales as many as means"
             )
         return cls(saved.text("name"), levels, means, counts, mean, scale)
+
+
+def smooth_means(
+    counts: np.ndarray, sums: np.ndarray, smoothing: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Smooth means of targets: each level gets `smoothing` more rows with the mean of all rows.
+
+    - `counts`: rows of each level in each fold, int64 of shape (L, f).
+    - `sums`: sums of their targets, float64 of shape (L, f, t).
+
+    Returns
+    -------
+    means : ndarray of shape (L + 1, t)
+        Means of all training rows; the last row is for unknown levels.
+    without : ndarray of shape (L + 1, f, t)
+        Means of the training rows outside a fold, for the rows in the fold.
+    """
+    # Of each fold, and in the last row of all.
+    totals = np.concatenate([sums.sum(axis=0), sums.sum(axis=(0, 1))[None]])  # (f + 1, t)
+    rows = [*counts.sum(axis=0).tolist(), int(counts.sum())]
+    level_rows = counts.sum(axis=1)
+    level_sums = sums.sum(axis=1)
+    overall = totals[-1] / rows[-1]
+    without = []
+    for fold in range(counts.shape[1]):
+        # A row of this fold gets means of the other folds only, so that it does not see its own
+        # target. A single row has no others to take a mean of.
+        other_rows = rows[-1] - rows[fold]
+        other_mean = (totals[-1] - totals[fold]) / other_rows if other_rows else overall
+        level_rows_left, level_sums_left = level_rows - counts[:, fold], level_sums - sums[:, fold]
+        without.append(_smooth(level_rows_left, level_sums_left, other_mean, smoothing))
+    return _smooth(level_rows, level_sums, overall, smoothing), np.stack(without, axis=1)
+
+
+def _smooth(
+    rows: np.ndarray, sums: np.ndarray, overall: np.ndarray, smoothing: float
+) -> np.ndarray:
+    weight = rows[:, None] + smoothing
+    means = (sums + smoothing * overall) / np.where(weight > 0, weight, 1)
+    # A level without rows has the overall mean; without smoothing its own would be 0 / 0.
+    return np.concatenate([np.where(weight > 0, means, overall), overall[None]])

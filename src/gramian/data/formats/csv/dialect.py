@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from ...._messages.checks import join_words
 from ...._messages.errors import Text, TextError
@@ -25,36 +24,29 @@ _SAMPLE_BYTES = 1 << 18
 _SINGLE_QUOTED = re.compile(r"(?:^|[,;\t|]) ?'(?:[^']|'')*'(?=$|[,;\t|])")
 
 
-class _OtherFormat(NamedTuple):
-    """A format that is no text table, a pattern of its beginning, and what to do."""
-
-    name: str
-    pattern: str
-    remedy: str
-
-
 _OTHER_FORMATS = (
-    _OtherFormat(
+    (
         "a web page or XML",
         r"(?i)<(?:!doctype|html|head|\?xml|table)\b",
         "download the file itself, or give the frame of pandas.read_html or pandas.read_xml",
     ),
-    _OtherFormat(
+    (
         "JSON",
         r'(?:\[\s*)?\{\s*"[^"\n]*"\s*:',
         "rename it to .jsonl if each line is an object, or give the frame of pandas.read_json",
     ),
-    _OtherFormat(
+    (
         "a file of LIBSVM",
         r"\S+(?: \d+:[^\s:]+)+ *(?:#.*)?\r?\n\S+(?: \d+:[^\s:]+)+ *(?:#.*)?(?:\r?\n|$)",
         "give the rows of sklearn.datasets.load_svmlight_file",
     ),
-    _OtherFormat(
+    (
         "a file of Weka",
         r"(?i)(?:%[^\n]*\n|\s)*@relation\b",
         "give the frame of sklearn.datasets.fetch_openml or scipy.io.arff.loadarff",
     ),
 )
+"""Formats that are no text tables, patterns of their beginnings, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +181,9 @@ def _remarks(layout: Layout, header_rows: int, quote: str) -> Iterator[str]:
 def _refuse_other_formats(path: Path, text: str) -> None:
     """Raise ValueError if a text is a web page, JSON or sparse rows of LIBSVM."""
     start = text.lstrip()[:1000]
-    kind = next((kind for kind in _OTHER_FORMATS if re.match(kind.pattern, start)), None)
-    if kind is not None:
-        raise ValueError(f"{path} is {kind.name}, not a text table; {kind.remedy}")
+    for name, pattern, remedy in _OTHER_FORMATS:
+        if re.match(pattern, start):
+            raise ValueError(f"{path} is {name}, not a text table; {remedy}")
 
 
 def _quote_of(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -177,43 +178,25 @@ def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> No
         Names the place of the byte.
     """
     place, line, unread, ascii_only = 0, 1, b"", True
-    for part in parts:
+    # The empty part after the last one ends the text: a letter that is cut there is damage.
+    for part in chain(parts, [b""] if whole else []):
         # 1. A part may end within a letter: its first bytes are put in front of the next part.
-        text, unread = unread + part, b""
-        error = _fault(text)
+        text, is_damaged = unread + part, False
+        try:
+            good = text[: codecs.utf_8_decode(text, "strict", not part)[1]]
+        except UnicodeDecodeError as error:
+            good, is_damaged = text[: error.start], True
         # 2. Everything up to the first fault is UTF-8.
-        good = text if error is None else text[: error.start]
         ascii_only &= good.isascii()
-        place, line = place + len(good), line + good.count(b"\n")
-        # 3. A fault within the part is damage, if letters before it were UTF-8; after ASCII alone
-        # the text may be of another encoding, which the caller tries.
-        if error is not None and not _is_cut(error, text):
-            return _refuse(path, place, line) if not ascii_only else None
-        # 4. A letter that is cut waits for its rest; at the end of the text it is damage.
-        unread = text[len(good) :]
-    if unread and whole and not ascii_only:
-        _refuse(path, place, line)
-    return None
-
-
-def _fault(text: bytes) -> UnicodeDecodeError | None:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error
-    return None
-
-
-def _is_cut(error: UnicodeDecodeError, text: bytes) -> bool:
-    """Return whether a text only ends within a letter."""
-    return error.end == len(text) and "end of data" in error.reason
-
-
-def _refuse(path: Path, place: int, line: int) -> None:
-    raise ValueError(
-        f"{path}: byte {place + 1:,}, in line {line:,}, is not UTF-8, but letters before it are; "
-        "write the whole file in one encoding, preferably UTF-8"
-    )
+        place, line, unread = place + len(good), line + good.count(b"\n"), text[len(good) :]
+        # 3. After ASCII alone the text may be of another encoding, which the caller tries.
+        if is_damaged and ascii_only:
+            return
+        if is_damaged:
+            raise ValueError(
+                f"{path}: byte {place + 1:,}, in line {line:,}, is not UTF-8, but letters before "
+                "it are; write the whole file in one encoding, preferably UTF-8"
+            )
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:

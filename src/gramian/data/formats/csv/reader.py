@@ -13,7 +13,7 @@ import pyarrow.csv as pc
 
 from .dialect import LONGEST_LINE_BYTES, Dialect, describe_separator
 from .encodings import check_utf8, detect_encoding
-from .line_ends import Tail, checked_quotes, without_blank_end
+from .extra_rows import Tail, checked_quotes, without_blank_end
 from .line_filter import LineFilter
 
 BLOCK_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ...._files.temporary import remove_with
+from ...._files.atomic import remove_with
 from ...._messages.checks import join_words
 from ...._messages.errors import Text, TextError
 from ...rows.dtypes import warn_of_rounded_column
@@ -21,14 +21,13 @@ from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...tables.base import Table, check_columns
 from ...tables.column_reading import TEXT_COLUMN
-from ...tables.in_memory import MemoryTable
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
-from ...tables.sequential import PiecesTable
-from ..ipc_file import IpcFile, IpcWriter
+from ...tables.stored import MemoryTable, PiecesTable
+from ..feather import IpcFile, IpcWriter
 from .columns.conversion import LateError, TypedColumns, typed_columns, without_missing
-from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.parsers import NOTHING_READING
+from .columns.readings import DeclaredColumn
 from .dialect import Dialect, sniff
 from .extra_rows import checked_rows, refuse_total
 from .reader import NotOfThisDialectError, strings
@@ -158,7 +157,9 @@ class _Text:
         ]
         stored = {**stored, **dict.fromkeys(texts, TEXT_COLUMN)}
         trained = {j: stored[name] for j, name in enumerate(names) if name in stored}
-        declared = [self._declared_column(name) for name in names]
+        kinds = {n: k for n, k in self.options.types.items() if k in ("number", "date", "boolean")}
+        date_format, is_stored = self.options.date_format, self.options.is_stored
+        declared = [DeclaredColumn(kinds.get(name), date_format, is_stored) for name in names]
         inference = Inference(
             len(names),
             self.dialect.delimiter,
@@ -168,11 +169,6 @@ class _Text:
             self.dialect.first_row,
         )
         return _look(inference, batches)
-
-    def _declared_column(self, name: str) -> DeclaredColumn:
-        type_name = self.options.types.get(name)
-        declared_type = type_name if type_name in ("number", "date", "boolean") else None
-        return DeclaredColumn(declared_type, self.options.date_format, self.options.is_stored)
 
     def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""

@@ -12,14 +12,13 @@ from ...._messages.checks import join_words
 from ...rows import arrow_compute as pc
 from ...rows.arrow import LastSchemas
 from ...tables.base import Table
-from ...tables.in_memory import MemoryTable
 from ...tables.read_options import ReadOptions
+from ...tables.stored import MemoryTable
 from .columns.conversion import TypedColumns, typed_columns, without_missing
-from .columns.declared import DeclaredColumn
 from .columns.infer_types import Inference
 from .columns.marks import Mark
 from .columns.parsers import TEXT_READING, Reading
-from .columns.readings import DIGIT_READINGS
+from .columns.readings import DIGIT_READINGS, DeclaredColumn
 from .remarks import warn_of_mixed_texts
 
 LOOKED_ROWS = 1 << 16
@@ -65,7 +64,11 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
     if options.missing:
         (texts,) = without_missing([texts], options.missing)
     columns, _ = _infer_columns(lambda _: iter([texts]), names, where, options)
-    typed_table = _replace_columns(frame, columns, texts)
+    typed, replaced = columns.read(texts), frame.table
+    for name in typed.schema.names:
+        replaced = replaced.set_column(frame.names.index(name), name, typed.column(name))
+    typed_table = MemoryTable(replaced, where)
+    typed_table.column_readings = columns.column_readings()
     if options.labels is not None:
         warn_of_mixed_texts(typed_table, options)
     return typed_table
@@ -286,13 +289,3 @@ def _are_plain(reading: Reading, texts: pa.Array) -> bool:
     """Return whether all texts are numbers as they are, without spaces and written gaps."""
     has_spaces = pc.any(pc.not_equal(texts, pc.utf8_trim_whitespace(texts))).as_py()
     return not has_spaces and reading.holds(texts)
-
-
-def _replace_columns(frame: MemoryTable, columns: TypedColumns, texts: pa.RecordBatch) -> Table:
-    typed = columns.read(texts)
-    replaced = frame.table
-    for name in typed.schema.names:
-        replaced = replaced.set_column(frame.names.index(name), name, typed.column(name))
-    table = MemoryTable(replaced, frame.where)
-    table.column_readings = columns.column_readings()
-    return table

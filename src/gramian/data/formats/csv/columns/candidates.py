@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from ....rows import arrow_compute as pc
 from ....tables.column_reading import TEXT_COLUMN, ColumnReading
-from .declared import DeclaredColumn
 from .odd_values import LOOK_SHARE, ONE_ODD_ROWS, allowed_count, find_odd, without
 from .parsers import NOTHING_READING, Reading, clean_texts
-from .readings import ALL_READINGS, late_readings, readings_of
+from .readings import ALL_READINGS, DeclaredColumn, late_readings, readings_of
 
 SAMPLE_VALUES = 24
 """Values of a batch, spread over it, that tell which readings may read nearly all."""

@@ -1,4 +1,4 @@
-"""Times of day, time zones and durations in text."""
+"""Times of day, time zones and durations in text, by the fields of a pattern."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ....rows import arrow_compute as pc
-from .fields import number_of, split_fields
 from .parsers import Parse, Reading
 
 CLOCK_PATTERN = (
@@ -47,11 +46,10 @@ def clock_microseconds(fields: dict[str, pa.Array]) -> pa.Array:
     if "S" in fields:
         seconds = pc.add(seconds, number_of(fields["S"]))
     micros = pc.multiply(seconds, 10**6)
-    return pc.add(micros, _fraction(fields["f"])) if "f" in fields else micros
-
-
-def _fraction(digits: pa.Array) -> pa.Array:
-    return pc.utf8_slice_codeunits(pc.utf8_rpad(digits, 6, "0"), 0, 6).cast(pa.int64())
+    if "f" not in fields:
+        return micros
+    digits = pc.utf8_slice_codeunits(pc.utf8_rpad(fields["f"], 6, "0"), 0, 6)
+    return pc.add(micros, digits.cast(pa.int64()))
 
 
 def zone_microseconds(zones: pa.Array) -> pa.Array:
@@ -137,3 +135,16 @@ def worded_durations() -> Iterator[Reading]:
 def _duration(name: str, pattern: str) -> Reading:
     shape = re.compile(pattern, re.IGNORECASE | re.ASCII)
     return Reading(name, pa.duration("us"), shape, _duration_parser(shape))
+
+
+def split_fields(texts: pa.Array, shape: re.Pattern[str]) -> dict[str, pa.Array]:
+    """Return the groups of a pattern as texts; ArrowInvalid if a text does not match."""
+    parts = pc.extract_regex(texts, f"(?i)^(?:{shape.pattern})$")
+    if parts.null_count > texts.null_count:
+        raise pa.ArrowInvalid("another order")
+    return {name: pc.struct_field(parts, name) for name in shape.groupindex}
+
+
+def number_of(field: pa.Array, default: str = "0") -> pa.Array:
+    """Return a field as whole numbers; `default` where it is empty."""
+    return pc.if_else(pc.equal(field, ""), default, field).cast(pa.int64())

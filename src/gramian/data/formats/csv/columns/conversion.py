@@ -14,12 +14,11 @@ from ....rows import arrow_compute as pc
 from ....rows.dtypes import EXACT_INTEGER
 from ....tables.column_reading import ColumnReading, OddValues
 from ....tables.read_options import ReadOptions
-from .declared import order_letters
 from .infer_types import Inference
 from .marks import Mark
 from .odd_values import read_values
 from .parsers import SPELLED_BOOLEANS, Reading
-from .readings import ALL_READINGS, marked_numbers
+from .readings import ALL_READINGS, marked_numbers, order_letters
 
 
 class LateError(Exception):

@@ -11,8 +11,14 @@ import pyarrow as pa
 
 from ....._messages.errors import ParameterError
 from ....rows import arrow_compute as pc
-from .clocks import CLOCK_PATTERN, ZONE_PATTERN, clock_microseconds, zone_microseconds
-from .fields import number_of, split_fields
+from .clocks import (
+    CLOCK_PATTERN,
+    ZONE_PATTERN,
+    clock_microseconds,
+    number_of,
+    split_fields,
+    zone_microseconds,
+)
 from .parsers import Parse, Reading
 
 PIVOT_YEAR = 69

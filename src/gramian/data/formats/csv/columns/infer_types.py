@@ -10,9 +10,9 @@ import pyarrow as pa
 from ....tables.column_reading import ColumnReading
 from .candidates import PLAIN_COLUMN, ColumnCandidates, has_either_mark
 from .dates import FORMAT_NAME
-from .declared import DeclaredColumn
 from .marks import Mark
 from .parsers import NOTHING_READING, TEXT_READING, Reading
+from .readings import DeclaredColumn
 
 USUAL_ORDER = "%d %b %y"
 """Order of days such as 03-JAN-19, unless another one puts them nearer to each other."""
@@ -87,7 +87,8 @@ class Inference:
         # 1. The marks for decimals, and the orders of days, that some column cannot do without.
         best = [self._with_decimal(column.best()) for column in self._columns]
         needed = {mark for mark in ".," if any(_needs(mark, possible) for possible in best)}
-        orders = {possible[0].order[:2] for possible in best if _is_settled_order(possible)}
+        rivals = [_rivals(possible) for possible in best]
+        orders = {same[0].order[:2] for same in rivals if len({r.order for r in same}) == 1}
         return [
             self._choose(column, possible, needed, orders)
             for column, possible in zip(self._columns, best, strict=True)
@@ -198,10 +199,6 @@ def _needs(mark: str, best: Sequence[Reading]) -> bool:
 def _rivals(best: Sequence[Reading]) -> list[Reading]:
     """Return the readings of the same texts as the first, in several orders of day and month."""
     return [reading for reading in best if reading.group and reading.group == best[0].group]
-
-
-def _is_settled_order(best: Sequence[Reading]) -> bool:
-    return bool(_rivals(best)) and len({reading.order for reading in _rivals(best)}) == 1
 
 
 def _choose_order(column: ColumnCandidates, rivals: Sequence[Reading], orders: set[str]) -> Reading:

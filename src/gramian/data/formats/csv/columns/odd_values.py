@@ -49,7 +49,10 @@ def find_odd(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None
 
 def _unread(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None:
     """Return the places of texts that a reading cannot read; None if more than `limit`."""
-    matching = pc.match_substring_regex(texts, anchor_pattern(reading.shape)).fill_null(True)
+    # As a regular expression of Arrow that matches only whole texts.
+    flags = "(?i)" if reading.shape.flags & re.IGNORECASE else ""
+    pattern = f"{flags}^(?:{reading.shape.pattern})$"
+    matching = pc.match_substring_regex(texts, pattern).fill_null(True)
     is_matching = matching.to_numpy(zero_copy_only=False)
     matching_places = np.flatnonzero(is_matching)
     odd = len(texts) - len(matching_places)
@@ -144,8 +147,3 @@ def _bisect(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None:
         return None
     second = _bisect(reading, texts.slice(middle), limit - len(first))
     return None if second is None else np.concatenate([first, second + middle])
-
-
-def anchor_pattern(shape: re.Pattern[str]) -> str:
-    """Return `shape` as a regular expression of Arrow that matches only whole texts."""
-    return ("(?i)" if shape.flags & re.IGNORECASE else "") + f"^(?:{shape.pattern})$"

@@ -1,4 +1,4 @@
-"""Tables that are read from front to back, piece after piece."""
+"""Tables in memory, and tables that are read from front to back, piece after piece."""
 
 from __future__ import annotations
 
@@ -8,9 +8,46 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..rows.base import check_size
+from ..rows.base import check_size, slices
 from .base import Table
-from .frames import plain_batch, plain_schema
+from .frames import plain_batch, plain_schema, plain_table
+
+
+class MemoryTable(Table):
+    """An Arrow table.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    where : str
+        Subject of error messages.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The columns, in plain types.
+
+    Raises
+    ------
+    ValueError
+        If there is no row or no column, or two columns of one name.
+    """
+
+    def __init__(self, table: pa.Table, where: str = "the table") -> None:
+        self.table = plain_table(table, where)
+        self.where, self.schema, self.num_rows = where, self.table.schema, table.num_rows
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Slice the columns; see `Table.batches`."""
+        chosen = self.table.select(list(columns))
+        for part in slices(self.num_rows, size):
+            # A slice may cross chunks of the table; a batch has one array per column.
+            yield one_batch(chosen.slice(part.start, part.stop - part.start))
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        """Gather rows; see `Table.take`."""
+        return one_batch(self.table.select(list(columns)).take(pa.array(index)))
+
 
 BATCH_NUMBERS = 1 << 18
 """Numbers that are decoded at a time, all columns together: 2 MB of float64."""

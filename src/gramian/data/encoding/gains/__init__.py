@@ -1,1 +1,0 @@
-"""Tests whether features help to predict targets of rows that were held out."""
