@@ -54,13 +54,8 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
       unless it is in the root of the file system.
     - `folder`: whether the output is a folder of files, not a file.
 
-    Raises
-    ------
-    ValueError
-        If `path` is the address of an object store.
-    OSError
-        If it is a folder, a pipe or a device; if more than one folder is missing; if this user has
-        no permission to write.
+    Raise ValueError if `path` is the address of an object store. Raise OSError if it is a folder, a
+    pipe or a device; if more than one folder is missing; if this user has no permission to write.
     """
     check_local(path)
     target = Path(os.path.realpath(path))
@@ -87,15 +82,9 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
       symbolic link stays, and its target is replaced. See `check_output`.
     - `write`: writes the temporary file at the path of its argument.
 
-    Raises
-    ------
-    ValueError
-        If it is the address of an object store.
-    OSError
-        If the disk is full or the folder is not writable. An earlier file at `path` is unchanged.
+    Raise ValueError if it is the address of an object store. Raise OSError if the disk is full or
+    the folder is not writable. An earlier file at `path` is unchanged.
 
-    Notes
-    -----
     The temporary file is hidden, ``.NAME.xxxxxxxx.part``. A killed process leaves it; calls for
     `path` remove it once an hour has passed since it was written to.
     """

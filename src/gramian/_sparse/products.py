@@ -103,12 +103,8 @@ def product(left: Array, right: Array, out: Array | None = None) -> Array:
 
     Computed by compiled code where it was built, by SciPy elsewhere.
 
-    Parameters
-    ----------
-    left, right : Array of shape (b, u) and (u, m)
-        Factors of one dtype.
-    out : Array of shape (b, m), optional
-        Memory for the product.
+    - `left`, `right`, Array of shape (b, u) and (u, m): factors of one dtype.
+    - `out`, Array of shape (b, m): memory for the product.
     """
     if out is None:
         out = xp.empty((left.shape[0], right.shape[1]), left.dtype)

@@ -178,10 +178,7 @@ def _distinct(x: Array) -> list[int]:
 class Kept:
     """Sparse rows in the form in which SciPy multiplies them: float64, and columns in 32 bits.
 
-    Parameters
-    ----------
-    x : Array of shape (b, u)
-        Sparse rows, which are copied.
+    - `x`, Array of shape (b, u): sparse rows, which are copied.
 
     Attributes
     ----------

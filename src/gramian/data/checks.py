@@ -19,12 +19,8 @@ from .rows.reduce import BlockReduction
 class FiniteCheck:
     """Count of NaN and infinite entries over blocks, with the position of the first such entry.
 
-    Parameters
-    ----------
-    names : tuple of str, optional
-        Feature names for the message.
-    copies : CopyCheck, optional
-        Check of the same blocks for columns that equal a target.
+    - `names`: feature names for the message.
+    - `copies`: check of the same blocks for columns that equal a target.
     """
 
     names: tuple[str, ...] | None = None
@@ -36,14 +32,10 @@ class FiniteCheck:
     def add(self, start: int, block: Array, targets: Float[Array, "b t"] | None = None) -> bool:
         """Check one block.
 
-        Parameters
-        ----------
-        start : int
-            Row number of the block's first row.
-        block : Array of shape (b, d)
-            Dense or sparse.
-        targets : ndarray of shape (b, t), optional
-            Columns that a dense block must not contain, as `comparable` returns them.
+        - `start`: row number of the block's first row.
+        - `block`, Array of shape (b, d): dense or sparse.
+        - `targets`, ndarray of shape (b, t): columns that a dense block must not contain, as
+          `comparable` returns them.
 
         Returns
         -------

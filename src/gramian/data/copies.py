@@ -14,10 +14,7 @@ from .rows.columns import RowNumbers, as_columns
 class CopyCheck:
     """Search over blocks for columns that equal a target in every row.
 
-    Parameters
-    ----------
-    names : tuple of str, optional
-        Feature names for the message.
+    - `names`: feature names for the message.
     """
 
     def __init__(self, names: tuple[str, ...] | None = None) -> None:
@@ -27,12 +24,8 @@ class CopyCheck:
     def add(self, block: Float[Array, "b d"], targets: Float[Array, "b t"]) -> bool:
         """Compare one block.
 
-        Parameters
-        ----------
-        block : Array of shape (b, d)
-            Dense rows.
-        targets : ndarray of shape (b, t)
-            Targets as `comparable` returns them.
+        - `block`, Array of shape (b, d): dense rows.
+        - `targets`, ndarray of shape (b, t): targets as `comparable` returns them.
 
         Returns
         -------

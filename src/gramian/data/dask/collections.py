@@ -47,13 +47,9 @@ def columns_of(
 ) -> RemoteColumns:
     """Return numbers or texts of parts as columns of one type, which stay on the workers.
 
-    Parameters
-    ----------
-    workers : Workers
-    sources : sequence of Future or callable
-        Sources of arrays of shape (n,) or (n, t).
-    homes : sequence of Part, optional
-        Parts of the aligned rows: the worker that keeps a part of the rows keeps its columns, too.
+    - `sources`: sources of arrays of shape (n,) or (n, t).
+    - `homes`: parts of the aligned rows: the worker that keeps a part of the rows keeps its
+      columns, too.
     """
     client = workers.client
     facts = workers.results(client.map(about, sources, pure=False))
@@ -125,8 +121,6 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
     dask.array.Array
         An array with the chunks of the collection; a data frame has chunks of unknown lengths.
 
-    Notes
-    -----
     The client calls the method with a row or two of zeros, for the type and shape of the result.
     """
     check_one_chunk(collection)

@@ -47,10 +47,7 @@ def check_alike(heads: Sequence[Head]) -> None:
 def names_in(folder: str | Path, heads: Sequence[Head]) -> tuple[str, ...] | None:
     """Return the names of the columns of the first file, which others may have in another order.
 
-    Raises
-    ------
-    ValueError
-        If names of subfolders define further columns, which workers do not read.
+    Raise ValueError if names of subfolders define further columns, which workers do not read.
     """
     below = [path.relative_to(folder) for path, _ in heads if path != Path(folder)]
     keys = keys_of(below, str(folder))[0] if below else ()

@@ -48,8 +48,6 @@ def by_group(
     - `parts`: number of parts.
     - `row_bytes`: bytes of all rows.
 
-    Notes
-    -----
     1. Neighbouring groups form bundles of nearly equal numbers of groups.
     2. A task for each part divides its rows among the bundles.
     3. A task for each bundle puts its pieces together, in the order of the parts.
@@ -98,14 +96,9 @@ def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> in
     There are four bundles for each task that runs at once, if `MOST_PIECES` allows; more if a
     bundle would take over a quarter of a worker's memory, because its pieces take as much again.
 
-    Parameters
-    ----------
-    count, parts, slots : int
-        Groups, parts, and tasks that run at once.
-    held : int
-        Bytes of all rows.
-    memory : int
-        Bytes of a worker; 0 without a limit.
+    - `count`, `parts`, `slots`: groups, parts, and tasks that run at once.
+    - `held`: bytes of all rows.
+    - `memory`: bytes of a worker; 0 without a limit.
     """
     bundles = min(max(1, MOST_PIECES // parts), BUNDLES_PER_SLOT * max(1, slots))
     small = math.ceil(4 * held / memory) if memory else 1

@@ -41,17 +41,10 @@ See `Workers.value`. The numbers are an array, a task that has it, or None if al
 class Part:
     """A part of the rows: a source, and the maps that change its rows.
 
-    Attributes
-    ----------
-    source : Future or callable
-        The rows on a worker, or a function that opens them and can be pickled.
-    rows : int
-    changes : tuple of (bytes, dict, ndarray, Future or None)
-        Arguments of `RowSource.map_rows`, in the form that is sent.
-    path : str or None
-        Path of the file of the rows.
-    stamp : FileStamp or None
-        Stamp of this file when the client read it.
+    - `source`: the rows on a worker, or a function that opens them and can be pickled.
+    - `changes`: arguments of `RowSource.map_rows`, in the form that is sent.
+    - `path`: path of the file of the rows.
+    - `stamp`: stamp of this file when the client read it.
     """
 
     source: Any
@@ -85,14 +78,8 @@ def keep_rows(opener: Callable[[], RowSource]) -> RowSource:
 class About:
     """Description of the numbers or texts of a part: shape, type and labels.
 
-    Attributes
-    ----------
-    rows, columns : int
-    kind : numpy.dtype
-    texts : ndarray or None
-        Distinct texts, sorted; None for numbers.
-    flat : bool
-        Whether there is no second axis.
+    - `texts`: distinct texts, sorted; None for numbers.
+    - `flat`: whether there is no second axis.
     """
 
     rows: int

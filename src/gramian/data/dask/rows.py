@@ -241,7 +241,6 @@ class DaskRows(RemoteRows):
         return np.concatenate(results)
 
     def fold(self, fn: BlockReduction[Result], *rowwise: Rowwise, size: int) -> Result:
-        """See `RowSource.fold`."""
         value = self.workers.value(fn, len(self.parts))
         level = self.tasks(fold_part, value, rowwise, size)
         # A tree of neighbours: its shape depends on the number of parts only, and so do the bits of

@@ -53,10 +53,6 @@ NAMED_PARTS = 3
 class Workers:
     """Interface of `DaskRows` to the workers of a cluster.
 
-    Parameters
-    ----------
-    client : distributed.Client
-
     Attributes
     ----------
     patience : float

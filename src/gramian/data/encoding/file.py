@@ -17,12 +17,7 @@ ENCODING_KEY = "gramian.encoding"
 def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -> None:
     """Write an encoding, and facts about it.
 
-    Parameters
-    ----------
-    path : str or Path
-    encoding : Encoding
-    about : dict
-        Facts that JSON can represent.
+    - `about`: facts that JSON can represent.
     """
     header = {"format": ENCODING_FORMAT, "encoding": encoding.to_dict(), "about": about}
     write_tensors(path, encoding.tensors(), {ENCODING_KEY: json.dumps(header)})
@@ -31,12 +26,8 @@ def save_encoding(path: str | Path, encoding: Encoding, about: dict[str, Any]) -
 def load_encoding(path: str | Path) -> tuple[Encoding, dict[str, Any]]:
     """Return the encoding in a file, and facts about it.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is no encoding, is damaged, or was written by a newer version.
+    Raise FileNotFoundError if there is no such file. Raise ValueError if it is no encoding, is
+    damaged, or was written by a newer version.
     """
     path = Path(path)
     if not path.is_file():

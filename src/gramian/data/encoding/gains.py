@@ -23,11 +23,9 @@ class HeldOutGain:
     def add(self, features: np.ndarray, targets: np.ndarray, folds: np.ndarray) -> None:
         """Add rows.
 
-        Parameters
-        ----------
-        features : ndarray of shape (b, k)
-        targets : ndarray of shape (b, t)
-        folds : ndarray of int of shape (b,)
+        - `features`, ndarray of shape (b, k).
+        - `targets`, ndarray of shape (b, t).
+        - `folds`, ndarray of int of shape (b,).
         """
         if len(targets) == 0 or targets.shape[1] == 0:
             return
@@ -48,10 +46,8 @@ class HeldOutGain:
         Features that tell nothing raise it by about k / n, with k features and n rows, and a lower
         standard deviation; the features must lower it by as much.
 
-        Parameters
-        ----------
-        known : int, default=0
-            Number of the first features that are used anyway: the others must lower the error.
+        - `known`: number of the first features that are used anyway: the others must lower the
+          error.
         """
         parts = list(self._folds.values())
         rows = sum(float(gram[0, 0]) for gram, _, _ in parts)
@@ -96,14 +92,9 @@ class JointGain:
     The kernel is the exponential of the l1 distance, with the median distance as lengthscale. A
     linear test of one column cannot see features that matter only with another column.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n, d)
-        Features of all columns before the comparison.
-    targets : ndarray of shape (n, t)
+    - `features`, ndarray of shape (n, d): features of all columns before the comparison.
+    - `targets`, ndarray of shape (n, t).
 
-    Notes
-    -----
     Cost: a matrix of n rows for the distances, and an eigenvalue problem for each comparison.
     """
 
@@ -117,13 +108,9 @@ class JointGain:
     def accept(self, features: np.ndarray, replaced: np.ndarray, *, is_clear: bool = False) -> bool:
         """Return whether features are clearly better than the replaced ones; if so, keep them.
 
-        Parameters
-        ----------
-        features : ndarray of shape (n, k)
-        replaced : ndarray of shape (n, l)
-            Features among those compared so far.
-        is_clear : bool, default=False
-            Whether another test has found a gain, so that any gain counts.
+        - `features`, ndarray of shape (n, k).
+        - `replaced`, ndarray of shape (n, l): features among those compared so far.
+        - `is_clear`: whether another test has found a gain, so that any gain counts.
         """
         distances = self._distances + _l1_distances(features) - _l1_distances(replaced)
         errors = self._left_out_errors(np.maximum(distances, 0.0))

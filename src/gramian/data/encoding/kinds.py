@@ -80,12 +80,7 @@ def is_text(type_: pa.DataType) -> bool:
 def kinds_of(schema: pa.Schema, names: Sequence[str], where: str) -> list[Kind]:
     """Return the kind of each column; raise TypeError if no encoding supports its type.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    names : sequence of str
-    where : str
-        Subject of the error.
+    - `where`: subject of the error.
     """
     kinds = [kind_of(schema.field(name).type) for name in names]
     bad = [name for name, kind in zip(names, kinds, strict=True) if kind is None]

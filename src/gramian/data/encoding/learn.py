@@ -39,15 +39,9 @@ SAMPLE_BYTES = 1 << 27
 class Training:
     """Rows from which an encoding is learned.
 
-    Attributes
-    ----------
-    table : Table
-    targets : ndarray of float64 of shape (n, t)
-        Targets of all rows.
-    keep : ndarray of bool of shape (n,)
-        Mask of the rows to learn from.
-    folds : ndarray of int8 of shape (n,)
-        Fold of each row; -1 for rows that `keep` excludes.
+    - `targets`, ndarray of float64 of shape (n, t): targets of all rows.
+    - `keep`, ndarray of bool of shape (n,): mask of the rows to learn from.
+    - `folds`, ndarray of int8 of shape (n,): fold of each row; -1 for rows that `keep` excludes.
     """
 
     table: Table
@@ -61,10 +55,7 @@ class Training:
     ) -> Training:
         """Return the training rows of a table, with random folds.
 
-        Raises
-        ------
-        ValueError
-            If there are not as many targets as rows, or `keep` excludes all rows.
+        Raise ValueError if there are not as many targets as rows, or `keep` excludes all rows.
         """
         n = table.num_rows
         is_kept = np.ones(n, bool) if keep is None else np.asarray(keep, bool)
@@ -143,15 +134,9 @@ def _folds(count: int, rng: RandomStream) -> np.ndarray:
 class Learned:
     """Result of the pass: the encoding of each column, and target means without each fold.
 
-    Attributes
-    ----------
-    columns : tuple of ColumnEncoding
-    dtype : dtype
-        float64 if a column of numbers needs it, else float32.
-    without : dict of str to ndarray
-        Means without each fold, by column.
-    offered : dict of str to pair of tuple of str
-        Parts of the calendar that columns of dates offer; see `columns.datetime.offers`.
+    - `dtype`: float64 if a column of numbers needs it, else float32.
+    - `without`: means without each fold, by column.
+    - `offered`: parts of the calendar that columns of dates offer; see `columns.datetime.offers`.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -170,16 +155,9 @@ def learn(
 ) -> Learned:
     """Learn the encodings of some columns in one pass.
 
-    Parameters
-    ----------
-    training : Training
-    names : sequence of str
-        Names of at least one column.
-    settings : Settings
-    rng : RandomStream
-        Draws the sample for medians and quantiles.
-    sample_bytes : int, optional
-        Bytes of the sample in float64; never more than `SAMPLE_BYTES`.
+    - `names`: names of at least one column.
+    - `rng`: draws the sample for medians and quantiles.
+    - `sample_bytes`: bytes of the sample in float64; never more than `SAMPLE_BYTES`.
     """
     table = training.table
     kinds = kinds_of(table.schema, names, table.where)

@@ -16,19 +16,13 @@ from ..maps.standardizer import _Moments
 class Summary:
     """Moments of one column of measured values after the pass.
 
-    Attributes
-    ----------
-    value_count, gaps : int
-        Number of rows with a value, and without a value.
-    mean, scale : float
-        Mean and scale of all rows, with gaps filled; the scale is 1 if the column does not vary.
-    constant : bool
-        Whether the values do not vary beyond rounding.
-    fill : float
-        The median of the sample, or of all rows if they are the sample; the mean if the sample has
-        no value.
-    sample : ndarray of shape (s,)
-        Values of rows drawn at random, without gaps.
+    - `value_count`, `gaps`: number of rows with a value, and without a value.
+    - `mean`, `scale`: mean and scale of all rows, with gaps filled; the scale is 1 if the column
+      does not vary.
+    - `constant`: whether the values do not vary beyond rounding.
+    - `fill`: the median of the sample, or of all rows if they are the sample; the mean if the
+      sample has no value.
+    - `sample`, ndarray of shape (s,): values of rows drawn at random, without gaps.
     """
 
     value_count: int
@@ -100,15 +94,10 @@ def _first(block: np.ndarray) -> np.ndarray:
 def summaries(moments: Moments, sample: np.ndarray, n: int, eps: np.ndarray) -> list[Summary]:
     """Return the summary of each column.
 
-    Parameters
-    ----------
-    moments : Moments of d columns
-    sample : ndarray of shape (s, d)
-        NaN for gaps.
-    n : int
-        Rows, with and without values.
-    eps : ndarray of shape (d,)
-        Rounding error of the numbers: a column that varies less is constant.
+    - `sample`, ndarray of shape (s, d): NaN for gaps.
+    - `n`: rows, with and without values.
+    - `eps`, ndarray of shape (d,): rounding error of the numbers: a column that varies less is
+      constant.
     """
     seen_counts = moments.value_counts.astype(np.int64).tolist()
     middle = (moments.origin + moments.mean).tolist()

@@ -18,11 +18,6 @@ LARGEST_FLOAT = sys.float_info.max
 class Saved:
     """Fields and tensors of one encoding, each of which is read once.
 
-    Parameters
-    ----------
-    fields : mapping of str to object
-    tensors : mapping of str to ndarray
-
     Raises
     ------
     ValueError

@@ -30,21 +30,12 @@ SMOOTHING_ROWS = 20.0
 class Settings:
     """Settings for numbers and levels.
 
-    Attributes
-    ----------
-    numbers : str
-        ``"standard"``, ``"quantile"`` or ``"raw"``.
-    max_levels : int
-        Categories of more levels, or with mostly rare levels, are encoded by means.
-    smoothing : float
-        Rows of the overall mean that are added to each level.
-    text_features : frozenset of str
-        Columns that become features even if they hold identifiers or free text.
+    - `numbers`: ``"standard"``, ``"quantile"`` or ``"raw"``.
+    - `max_levels`: categories of more levels, or with mostly rare levels, are encoded by means.
+    - `smoothing`: rows of the overall mean that are added to each level.
+    - `text_features`: columns that become features even if they hold identifiers or free text.
 
-    Raises
-    ------
-    ValueError
-        If a setting is not valid.
+    Raise ValueError if a setting is not valid.
     """
 
     numbers: Numbers = "standard"

@@ -297,7 +297,6 @@ class EncodedRows(RowSource):
         self._is_reported = folds is not None
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         blocks = self._blocks(size)
         return blocks if self.random_access or size >= len(self) else prefetch(blocks)
@@ -317,7 +316,6 @@ class EncodedRows(RowSource):
             new_values.report()
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         rows = xp.to_host(index)
         out = np.empty((len(rows), self.shape[1]), self.dtype)

@@ -32,10 +32,8 @@ def missing(column: pa.Array) -> np.ndarray:
 def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     """Return the distinct texts of a column, and the position of each value among them.
 
-    Parameters
-    ----------
-    column : pyarrow.Array of length b
-        Text of any width, a dictionary of it or of other values, or nulls.
+    - `column`, pyarrow.Array of length b: text of any width, a dictionary of it or of other values,
+      or nulls.
 
     Returns
     -------
@@ -75,10 +73,8 @@ def _as_text(values: pa.Array) -> pa.Array:
 def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return dates, times or durations as whole microseconds.
 
-    Parameters
-    ----------
-    column : pyarrow.Array of length b
-        Dates count from 1970, in UTC if they have a time zone; times of day from midnight.
+    - `column`, pyarrow.Array of length b: dates count from 1970, in UTC if they have a time zone;
+      times of day from midnight.
 
     Returns
     -------
@@ -86,10 +82,7 @@ def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         Microseconds; 0 in gaps.
     gaps : ndarray of bool of shape (b,)
 
-    Raises
-    ------
-    OverflowError
-        If a value is farther than 290,000 years from 1970.
+    Raise OverflowError if a value is farther than 290,000 years from 1970.
     """
     gaps, type_ = missing(column), column.type
     if pa.types.is_null(type_):

@@ -23,14 +23,8 @@ from .base import BatchWriter, WritableFormat, formats
 class IpcFile(Pieces):
     """A file of record batches.
 
-    Attributes
-    ----------
-    path : Path
-    schema : pyarrow.Schema
-    counts : tuple of int
-        Rows of each batch.
-    stamp : FileStamp
-        Stamp of the file when these were read.
+    - `counts`: rows of each batch.
+    - `stamp`: stamp of the file when these were read.
     """
 
     path: Path
@@ -98,11 +92,6 @@ class IpcWriter:
 
     Such a file has one list of categories for each column, which may only grow: the categories of
     a batch are appended.
-
-    Parameters
-    ----------
-    path : Path
-    schema : pyarrow.Schema
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -150,7 +139,6 @@ class Feather(WritableFormat):
     suffixes = (".feather", ".arrow", ".ipc")
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return the schema of the file; see `TableFormat.schema`."""
         return IpcFile.open(path).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
@@ -164,5 +152,4 @@ class Feather(WritableFormat):
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
     ) -> BatchWriter:
-        """Return an `IpcWriter`; see `WritableFormat.writer`."""
         return IpcWriter(path, schema)

@@ -47,7 +47,6 @@ class Npy(WritableFormat):
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
     ) -> MatrixWriter:
-        """Return a `MatrixWriter`; see `WritableFormat.writer`."""
         return MatrixWriter(path, schema, dtype)
 
     def write(self, path: Path, columns: Mapping[str, Column]) -> None:
@@ -60,13 +59,8 @@ class Npy(WritableFormat):
 class MatrixWriter:
     """Writer of the columns of record batches as a matrix in a ``.npy`` file.
 
-    Parameters
-    ----------
-    path : Path
-    schema : pyarrow.Schema
-        Schema of numeric columns.
-    dtype : numpy.dtype, optional
-        float32 or float64; by default float64 if any column needs it.
+    - `schema`: schema of numeric columns.
+    - `dtype`: float32 or float64; by default float64 if any column needs it.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None) -> None:
@@ -102,11 +96,7 @@ def _check_exact(values: np.ndarray, dtype: np.dtype[Any], name: str) -> None:
 class NpyTable(Table):
     """A ``.npy`` file.
 
-    Parameters
-    ----------
-    path : Path
-    where : str
-        Subject of error messages.
+    - `where`: subject of error messages.
     """
 
     named = False
@@ -157,16 +147,7 @@ UNREADABLE_ERRORS = (
 
 
 def open_npy(path: Path) -> np.ndarray:
-    """Memory-map a ``.npy`` file for reading; raise readable errors.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    memmap
-    """
+    """Memory-map a ``.npy`` file for reading; raise readable errors."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
@@ -183,10 +164,7 @@ def open_npy(path: Path) -> np.ndarray:
 def open_columns(path: Path) -> np.ndarray:
     """Memory-map a ``.npy`` file as a table: numbers or text of shape (n, d), from (n,) as well.
 
-    Raises
-    ------
-    ValueError
-        If the array has another shape or type.
+    Raise ValueError if the array has another shape or type.
     """
     array = open_npy(path)
     if array.ndim not in (1, 2) or 0 in array.shape[1:]:
@@ -218,12 +196,7 @@ def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 class NpyWriter:
     """Writer of a ``.npy`` file row by row; the number of rows is known at the end.
 
-    Parameters
-    ----------
-    path : Path
-    d : int
-        Number of columns.
-    dtype : numpy.dtype
+    - `d`: number of columns.
     """
 
     def __init__(self, path: Path, d: int, dtype: np.dtype[Any]) -> None:

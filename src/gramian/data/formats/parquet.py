@@ -77,7 +77,6 @@ class ParquetRows(RowSource):
         self._names = chosen.names
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         blocks = self._assemble(size)
         # A single block has no next one to read ahead.

@@ -38,15 +38,9 @@ PROBED_ROWS = 32
 class ParquetFile:
     """A Parquet file and the rows of its row groups.
 
-    Attributes
-    ----------
-    path : Path or RemotePath
-    stamp : FileStamp
-        Stamp of the file when its row groups were read.
-    groups : tuple of int
-        Rows in each of its row groups.
-    keys : tuple of Key
-        Columns whose values are in the names of its folders.
+    - `stamp`: stamp of the file when its row groups were read.
+    - `groups`: rows in each of its row groups.
+    - `keys`: columns whose values are in the names of its folders.
     """
 
     path: Path | RemotePath
@@ -64,25 +58,11 @@ class ParquetFile:
     ) -> Iterator[pa.RecordBatch]:
         """Decode the file in batches.
 
-        Parameters
-        ----------
-        columns : sequence of str
-        size : int
-            Upper bound of the rows in one batch.
-        groups : sequence of int, optional
-            Row groups to read; all of them by default.
+        - `size`: upper bound of the rows in one batch.
+        - `groups`: row groups to read; all of them by default.
 
-        Yields
-        ------
-        pyarrow.RecordBatch
+        Raise ValueError if the file changed since it was opened, or changes while it is read.
 
-        Raises
-        ------
-        ValueError
-            If the file changed since it was opened, or changes while it is read.
-
-        Notes
-        -----
         Without ``buffer_size`` Arrow would load each column chunk of a row group as a whole,
         with ``pre_buffer`` all of them at once, and mapped pages would count as our memory. One
         thread decodes, so that the others are free to compute: about 10^8 numbers per second.
@@ -152,12 +132,8 @@ def _is_text(kind: pa.DataType) -> bool:
 class _TextLengths:
     """Bytes of the texts of each column that a pass has decoded.
 
-    Parameters
-    ----------
-    path : Path or RemotePath
-    file_rows : int
-        Rows of the file, for the mean length: a single long text does not make a column long,
-        whichever row it is in.
+    - `file_rows`: rows of the file, for the mean length: a single long text does not make a column
+      long, whichever row it is in.
     """
 
     def __init__(self, path: Path | RemotePath, file_rows: int) -> None:
@@ -207,11 +183,7 @@ def open_files(path: Path | RemotePath, buffer_size: int = 0) -> Iterator[pq.Par
 
     Pages with a checksum, such as the pages that this package writes, are compared with it.
 
-    Parameters
-    ----------
-    path : Path or RemotePath
-    buffer_size : int, optional
-        Bytes of a column that are read at once; a whole row group if 0.
+    - `buffer_size`: bytes of a column that are read at once; a whole row group if 0.
     """
     with (
         readable(path),

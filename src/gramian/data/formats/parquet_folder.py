@@ -18,11 +18,7 @@ from .partitions import Key, keys_of
 class ParquetPieces(Pieces):
     """Row groups of several files, in order.
 
-    Attributes
-    ----------
-    files : tuple of ParquetFile
-    schemas : tuple of pyarrow.Schema
-        Schema of each file, with the columns of its folders' names.
+    - `schemas`: schema of each file, with the columns of its folders' names.
     """
 
     files: tuple[ParquetFile, ...]

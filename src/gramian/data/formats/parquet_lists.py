@@ -94,7 +94,6 @@ class ParquetLists(RowSource):
             self.entries = min(self.shape[1], 1 + ENTRY_NUMBERS * mean)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         # The true number of entries is known only after decoding.
         numbers = ASSUMED_ENTRIES if self.sparse else self.shape[1]

@@ -17,12 +17,7 @@ _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 class Key:
     """A column that is constant in a file.
 
-    Attributes
-    ----------
-    name : str
-    value : Any
-        The value; None if it is missing.
-    type : pyarrow.DataType
+    - `value`: the value; None if it is missing.
     """
 
     name: str
@@ -33,22 +28,15 @@ class Key:
 def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
     """Return the keys in the names of the folders of each file.
 
-    Parameters
-    ----------
-    paths : sequence of PurePath
-        Paths of files, relative to the folder of the table.
-    where : str
-        Subject of error messages.
+    - `paths`: paths of files, relative to the folder of the table.
+    - `where`: subject of error messages.
 
     Returns
     -------
     list of tuple of Key
         Keys of each file; integers if all values of a key are integers, else text.
 
-    Raises
-    ------
-    ValueError
-        If the files are not in folders with the same keys.
+    Raise ValueError if the files are not in folders with the same keys.
     """
     pairs = [
         # Writers quote characters that names of folders cannot have, such as a slash.

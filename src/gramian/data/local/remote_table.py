@@ -52,8 +52,6 @@ def remote_table(uri: str, where: str | None = None) -> Table:
     Raise FileNotFoundError or ValueError if there is no file at the address, or it cannot be
     reached.
 
-    Notes
-    -----
     Parquet, a file or a folder, is read through the network in each pass. Another file is copied
     into a temporary one that is removed with the table.
     """

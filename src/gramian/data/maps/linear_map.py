@@ -122,10 +122,7 @@ class LinearMap:
 class LinearRows(Blockwise):
     """Rows mapped by a linear map as they are read.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    map_ : LinearMap
+    - `rows`, RowSource of shape (n, d).
     """
 
     def __init__(self, rows: RowSource, map_: LinearMap) -> None:
@@ -144,5 +141,4 @@ class LinearRows(Blockwise):
         self._map = map_
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
-        """Map; see `Blockwise.change`."""
         return self._map.forth(block)

@@ -214,10 +214,7 @@ class QuantileMap:
 class QuantileRows(Blockwise):
     """Rows mapped by a `QuantileMap` as they are read.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    map_ : QuantileMap
+    - `rows`, RowSource of shape (n, d).
     """
 
     def __init__(self, rows: RowSource, map_: QuantileMap) -> None:
@@ -231,7 +228,6 @@ class QuantileRows(Blockwise):
         self._map = map_
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
-        """Map; see `Blockwise.change`."""
         return self._map.scores(block)
 
 

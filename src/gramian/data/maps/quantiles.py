@@ -36,12 +36,9 @@ def quantiles_of(values: np.ndarray) -> np.ndarray:
 def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     """Return the normal scores of numbers.
 
-    Parameters
-    ----------
-    x : ndarray of shape (b,) or (b, p)
-        Numbers of one feature, or of p features.
-    quantiles : ndarray of shape (q,) or (p, q)
-        Quantiles in increasing order; the score of a repeated quantile is the middle of its scores.
+    - `x`, ndarray of shape (b,) or (b, p): numbers of one feature, or of p features.
+    - `quantiles`, ndarray of shape (q,) or (p, q): quantiles in increasing order; the score of a
+      repeated quantile is the middle of its scores.
 
     Returns
     -------

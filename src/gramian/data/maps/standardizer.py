@@ -138,12 +138,7 @@ Seen = tuple[FiniteCheck, "_Moments"]
 class _Survey(BlockReduction[Seen]):
     """Reduction of `Standardizer.fit`, which checks values and copies of targets, and sums moments.
 
-    Attributes
-    ----------
-    names : tuple of d str, or None
-    d : int
-    compares : bool
-        Whether targets are among the row-aligned arguments; weights may follow them.
+    - `compares`: whether targets are among the row-aligned arguments; weights may follow them.
     """
 
     names: tuple[str, ...] | None

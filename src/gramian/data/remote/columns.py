@@ -85,11 +85,9 @@ class RemoteColumns(Columns):
         return reshaped_columns
 
     def select(self, columns: Int[Array, " k"], dtype: xp.DType) -> RemoteColumns:
-        """See `Columns.select`."""
         return RemoteColumns(select(self.rows, columns.tolist())).to(dtype)
 
     def part(self, index: Int[Array, " k"]) -> Any:
-        """See `Columns.part`."""
         # Few numbers are cheaper in memory than a change of every part.
         if len(index) <= MOST_TAKEN:
             return self[index]
@@ -132,13 +130,11 @@ class RemoteColumns(Columns):
 
     @functools.cached_property
     def ends(self) -> tuple[Array, Array]:
-        """See `Columns.ends`."""
         smallest, largest, _ = self.facts
         return smallest, largest
 
     @property
     def digest(self) -> str:
-        """See `Columns.digest`."""
         return digest(self.rows)
 
     def moments(self, weights: Any, total: float) -> tuple[Array, Array]:
@@ -154,7 +150,6 @@ class RemoteColumns(Columns):
 
     @functools.cached_property
     def range(self) -> tuple[float, float]:
-        """See `Columns.range`."""
         smallest, largest = self.ends
         return float(smallest.min()), float(largest.max())
 
@@ -197,12 +192,10 @@ class RemoteColumns(Columns):
         return labels, counts
 
     def distinct(self, most: int, at_once: int) -> np.ndarray | None:
-        """See `Columns.distinct`."""
         distinct = np.unique(self[:at_once])
         return distinct if len(distinct) <= most else None
 
     def as_targets(self, dtype: xp.DType) -> RemoteColumns:
-        """See `Columns.as_targets`."""
         if self.texts is not None:
             raise ValueError(
                 f"the targets are texts, such as {str(self.texts[0])!r}, and KernelRidge predicts "
@@ -226,7 +219,6 @@ class RemoteColumns(Columns):
         return self.reshape(flat=True).double()
 
     def check_with(self, check: Callable[[Any], Any]) -> RemoteColumns:
-        """See `Columns.check_with`."""
         return self
 
     def look_up(

@@ -60,14 +60,10 @@ class Count(BlockReduction[tuple[Array, Array]]):
 class LookedUp(Blockwise):
     """Rows of a table that replace labels, looked up as labels are read.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, 1)
-    values : ndarray of shape (k,)
-        Labels, increasing.
-    table : ndarray of shape (k, t)
-    unknown : float, optional
-        Value for any other number; the first row of the table by default.
+    - `rows`, RowSource of shape (n, 1).
+    - `values`, ndarray of shape (k,): labels, increasing.
+    - `table`, ndarray of shape (k, t).
+    - `unknown`: value for any other number; the first row of the table by default.
     """
 
     def __init__(
@@ -83,7 +79,6 @@ class LookedUp(Blockwise):
         self._values, self._table, self._unknown = values, table, unknown
 
     def change(self, block: Float[Array, "b 1"]) -> Float[Array, "b t"]:
-        """Look up the labels of a block; see `Blockwise.change`."""
         numbers = block[:, 0].astype(np.float64, copy=False)
         # A number beyond the last value would index past the end.
         place = np.searchsorted(self._values, numbers).clip(max=len(self._values) - 1)

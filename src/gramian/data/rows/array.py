@@ -48,7 +48,6 @@ class ArrayRows(RowSource):
         self.feature_names = check_names(feature_names, self.shape[1])
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         self._check_file()
         for rows in slices(self.shape[0], size):
             # A slice is a view; only the conversion may copy.
@@ -56,7 +55,6 @@ class ArrayRows(RowSource):
         self._check_file()
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         self._check_file()
         if xp.is_tensor(self._data):
@@ -152,7 +150,6 @@ class SparseRows(RowSource):
             self.entries = min(d, 1 + ENTRY_NUMBERS * self._matrix.nnz // n)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         m = self._matrix
         for rows in slices(self.shape[0], size):
             start, stop = m.indptr[rows.start], m.indptr[rows.stop]
@@ -161,7 +158,6 @@ class SparseRows(RowSource):
             yield rows, self._block(crow, m.indices[start:stop], m.data[start:stop])
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         part = self._matrix[xp.to_host(index)]
         return self._block(part.indptr, part.indices, part.data)

@@ -53,7 +53,6 @@ class DecodedRows(RowSource):
         self._keeps = True
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         check_size(size)
         if self._file is not None:
             # Mapping a block starts its reading from disk, so that the next block is on its way
@@ -90,7 +89,6 @@ class DecodedRows(RowSource):
             self._file = file
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, len(self))
         if self._file is None:
             return self._rows.take(index)

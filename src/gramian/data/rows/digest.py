@@ -20,8 +20,6 @@ def digest(rows: RowSource) -> str:
     device) or on the size of blocks; the digest of remote rows also depends on their parts. Sparse
     rows are digested by their nonzero entries; the same rows as a dense matrix have another digest.
 
-    Notes
-    -----
     Cost: one pass over the data, at about 1.5 GB/s where the processor computes SHA-256 (one core),
     a third of that elsewhere. Memory: a block of about a million numbers.
     """

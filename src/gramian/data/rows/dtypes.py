@@ -53,10 +53,8 @@ def float_for(name: str, what: str = "the data") -> xp.DType:
 def rounded_numbers(values: np.ndarray) -> np.ndarray:
     """Return a mask of the whole numbers that float64 rounds.
 
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Numbers of a type of 64 bits, or float64 converted from longer numbers.
+    - `values`, ndarray of shape (k,): numbers of a type of 64 bits, or float64 converted from
+      longer numbers.
     """
     # Two reductions settle nearly every column without a temporary array.
     if not len(values) or (values.max() <= EXACT_INTEGER and values.min() >= -EXACT_INTEGER):

@@ -20,13 +20,8 @@ from ..._messages.display import display_text
 class RemotePath:
     """A file of an object store, with the methods of a local file.
 
-    Attributes
-    ----------
-    system : pyarrow.fs.FileSystem
-    place : str
-        Path in that file system.
-    uri : str
-        Address for error messages, without passwords.
+    - `place`: path in that file system.
+    - `uri`: address for error messages, without passwords.
     """
 
     system: Any
@@ -63,12 +58,8 @@ class FileStamp:
     A fit reads its files several times: targets, then features, then in each iteration. A fit to
     rows of two versions of a file would be a fit to data that never existed.
 
-    Attributes
-    ----------
-    size : int
-        Size in bytes.
-    time_ns : int
-        Time of the last modification, in nanoseconds since 1970.
+    - `size`: size in bytes.
+    - `time_ns`: time of the last modification, in nanoseconds since 1970.
     """
 
     size: int
@@ -130,12 +121,7 @@ class MappedFile:
     A map keeps its file: replacing or removing the file does not change the map. Only a write to
     the file in place does.
 
-    Attributes
-    ----------
-    path : Path
-    inode : tuple of int
-        Device and number of the file, which differ for another file of this name.
-    stamp : FileStamp
+    - `inode`: device and number of the file, which differ for another file of this name.
     """
 
     path: Path

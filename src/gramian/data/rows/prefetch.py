@@ -26,8 +26,6 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     object
         The same items in the same order.
 
-    Notes
-    -----
     At most two items exist at once: the one in use, and the next. If the consumer stops early, the
     item in progress is finished and dropped, and the thread ends before control returns.
     """
@@ -50,11 +48,7 @@ def new_block(rows: int, d: int, dtype: xp.DType) -> Float[Array, "rows d"]:
     The heap of the reading thread would keep several unused blocks: ten of 4 MB, while two are in
     use.
 
-    Parameters
-    ----------
-    rows, d : int
-        Shape of the block; both at least one.
-    dtype : dtype
+    - `rows`, `d`: shape of the block; both at least one.
     """
     # The array keeps the map alive, and the map returns its pages when the array is gone.
     memory = mmap.mmap(-1, rows * d * dtype.itemsize)

@@ -16,11 +16,8 @@ from .base import RowSource, check_local
 class Blockwise(RowSource):
     """Base of row sources that change each block of another source when the block is read.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-        Local rows: remote rows are changed on their machines, by `RowSource.map_rows` with the same
-        class.
+    - `rows`, RowSource of shape (n, d): local rows: remote rows are changed on their machines, by
+      `RowSource.map_rows` with the same class.
     """
 
     def __init__(self, rows: RowSource) -> None:
@@ -33,12 +30,10 @@ class Blockwise(RowSource):
         """Return the changed block as a new array, or the block itself."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         for part, block in self.rows.blocks(size):
             yield part, self.change(block)
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         return self.change(self.rows.take(index))
 
 
@@ -59,7 +54,6 @@ class Cast(Blockwise):
             raise ValueError(f"dtype must be float32 or float64, got {dtype}")
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
-        """Convert a block to the dtype; see `Blockwise.change`."""
         return cast(block, self.dtype)
 
 
@@ -102,7 +96,6 @@ class Standardized(Blockwise):
         self._mean, self._rest, self._scale, self._inverse = prepared[self.dtype]
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
-        """Standardise; see `Blockwise.change`."""
         if self.sparse:
             # The mean is zero, and the product keeps the pattern of the entries.
             return scale_columns(block, self._inverse)

@@ -37,7 +37,6 @@ class Select(Blockwise):
         self._numbers = np.array(numbers, np.int64)
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b k"]:
-        """Pick columns; see `Blockwise.change`."""
         return xp.take_columns(block, xp.to_device(self._numbers, xp.device_of(block)))
 
 
@@ -49,12 +48,7 @@ def select(rows: RowSource, columns: Sequence[int | str]) -> RowSource:
 def column_numbers(
     columns: Sequence[int | str], names: tuple[str, ...] | None, d: int
 ) -> tuple[int, ...]:
-    """Translate column names and numbers into distinct numbers in ``0 .. d-1``.
-
-    Returns
-    -------
-    tuple of int
-    """
+    """Translate column names and numbers into distinct numbers in ``0 .. d-1``."""
     # Columns without names go by their numbers as text, as a command line gives them.
     number = {name: j for j, name in enumerate(names or map(str, range(d)))}
     number_or_same = [number.get(c, c) if isinstance(c, str) else c for c in columns]
@@ -82,7 +76,6 @@ class _Selection(RowSource):
         self._resemble(rows, n)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         if self.random_access:
             # Each block is gathered by itself.
             for part in slices(self.shape[0], size):
@@ -132,7 +125,6 @@ class Subset(_Selection):
         return self.index[start:stop] - part.start
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         return self.rows.take(self.index[xp.cast(xp.to_host(index), xp.int64)])
 
@@ -196,7 +188,6 @@ class Complement(_Selection):
         return np.flatnonzero(stays)
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         index = xp.cast(xp.to_host(index), xp.int64)
         # Example: without rows 1 and 2 of 5, gaps = [1, 1], and rows 0, 1, 2 are rows 0, 3, 4.

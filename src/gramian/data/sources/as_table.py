@@ -69,13 +69,7 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
 
 
 def encoding_table(x: Any, encoding: Encoding) -> Table:
-    """Return a table that is read as the table that an encoding was learned from.
-
-    Parameters
-    ----------
-    x : as in `as_table`
-    encoding : Encoding
-    """
+    """Return a table that is read as the table that an encoding was learned from."""
     table = as_table(x, options=ReadOptions(columns=encoding.column_readings))
     report_odd_values(table, encoding.names)
     return table

@@ -27,13 +27,8 @@ LOOKED_ROWS = 1 << 16
 class DeclaredTable(Table):
     """A table whose columns have the types that options declare.
 
-    Parameters
-    ----------
-    table : Table of n rows
-    options : ReadOptions
-        Its `types` and `missing` are used.
-    columns : mapping of str to callable
-        Conversions of the columns that differ.
+    - `options`: its `types` and `missing` are used.
+    - `columns`: conversions of the columns that differ.
     """
 
     def __init__(
@@ -111,15 +106,8 @@ def _differs(type_: pa.DataType, kind: str | None, options: ReadOptions) -> bool
 class DeclaredValues:
     """Conversion of the values of a column to the type that was declared.
 
-    Attributes
-    ----------
-    source : pyarrow.DataType
-    kind : str or None
-        Type of `ReadOptions.types`; None for a column that keeps its type.
-    missing : tuple of str
-    reading : Reading or None
-        Of texts.
-    odd : OddValues
+    - `kind`: type of `ReadOptions.types`; None for a column that keeps its type.
+    - `reading`: of texts.
     """
 
     source: pa.DataType

@@ -123,10 +123,7 @@ def drop_missing_target_rows(
     ndarray of bool of shape (n,), or None
         Which rows have all targets; None if all have.
 
-    Raises
-    ------
-    ValueError
-        If no row has a target, or its name is not known.
+    Raise ValueError if no row has a target, or its name is not known.
     """
     if target is None:
         raise TextError("{drop_missing_target=True} needs the name of the target, not its values")
@@ -198,10 +195,7 @@ def check_no_copy(table: Table, columns: Sequence[str], y: np.ndarray) -> None:
 
     - `y`: targets; a constant target is not compared.
 
-    Raises
-    ------
-    ValueError
-        If a column equals a target; the message names the column.
+    Raise ValueError if a column equals a target; the message names the column.
     """
     # A constant target equals every constant column, which copies nothing.
     targets = [t for t in y.reshape(len(y), -1).T if (t != t[:1]).any()]

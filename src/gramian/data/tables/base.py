@@ -157,7 +157,6 @@ class NumberRows(RowSource):
         self._table, self._names = table, chosen.names
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         blocks = self._blocks(size)
         # Rows of random access need no decoding that a thread could do in advance, and a single
         # block has no next one.
@@ -170,7 +169,6 @@ class NumberRows(RowSource):
             start += batch.num_rows
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         check_index(index, self.shape[0])
         return self._matrix(self._table.take(self._names, xp.to_host(index)))
 

@@ -22,17 +22,11 @@ CANONICAL_READINGS = frozenset(
 class OddValues:
     """Texts of a column that cannot be parsed as its type, and are read as missing values.
 
-    Attributes
-    ----------
-    count : int
-        Number of such texts.
-    first : list of (int, str)
-        The first such texts with their row numbers; the header is row 1.
-    spellings : dict of str to None
-        Distinct texts, in order of appearance; at most `STORED_SPELLINGS`.
-    written_gap : (int, str) or None
-        The first text of the column that usually stands for a gap, such as ``n.d.``, and its row;
-        it is not counted.
+    - `count`: number of such texts.
+    - `first`: the first such texts with their row numbers; the header is row 1.
+    - `spellings`: distinct texts, in order of appearance; at most `STORED_SPELLINGS`.
+    - `written_gap`: the first text of the column that usually stands for a gap, such as ``n.d.``,
+      and its row; it is not counted.
     """
 
     count: int = 0
@@ -59,17 +53,11 @@ class OddValues:
 class ColumnReading:
     """How the texts of a column become values.
 
-    Attributes
-    ----------
-    name : str
-        Name of a `Reading`, without its mark.
-    mark : (str, str) or None
-        Texts before and after numbers, such as a currency or a unit; both may be empty, of numbers
-        with signs or groups of their own.
-    gaps : tuple of str
-        Texts of the training file that are gaps besides the usual ones.
-    odd : OddValues
-        Values of this file that became gaps; not stored.
+    - `name`: name of a `Reading`, without its mark.
+    - `mark`: texts before and after numbers, such as a currency or a unit; both may be empty, of
+      numbers with signs or groups of their own.
+    - `gaps`: texts of the training file that are gaps besides the usual ones.
+    - `odd`: values of this file that became gaps; not stored.
     """
 
     name: str

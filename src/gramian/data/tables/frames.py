@@ -58,14 +58,8 @@ def from_pandas(frame: Any, where: str) -> pa.Table:
     - `frame`: a frame; labels that are not text are converted to text.
     - `where`: subject of error messages.
 
-    Returns
-    -------
-    pyarrow.Table
-
-    Raises
-    ------
-    ValueError, TypeError
-        If two labels are equal as text, or a column holds objects of different types.
+    Raise ValueError or TypeError if two labels are equal as text, or a column holds objects of
+    different types.
     """
     names = [str(label) for label in frame.columns.tolist()]
     if len(set(names)) < len(names):
@@ -122,10 +116,7 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
     pyarrow.Schema
         Schema without metadata; large strings and string views become strings, also in categories.
 
-    Raises
-    ------
-    ValueError
-        If there is no row or no column, or two columns of one name.
+    Raise ValueError if there is no row or no column, or two columns of one name.
     """
     plain = _plain_schema(schema, where)
     if rows == 0 or not len(plain):

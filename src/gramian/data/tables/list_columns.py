@@ -51,7 +51,6 @@ class ListColumns(Table):
             yield self._divide_lists(batch, columns)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Gather rows; see `Table.take`."""
         return self._divide_lists(self._table.take(self._read(columns), index), columns)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -111,11 +110,8 @@ def _element(lists: pa.Array, i: int) -> pa.Array:
 def lengths_of(table: Table) -> dict[str, int]:
     """Return the columns of lists of numbers, with the length of the list in the first row.
 
-    Parameters
-    ----------
-    table : Table
-        Local table. Its first row is read if there is a column of lists; a column whose first list
-        is missing or empty is left out.
+    - `table`: local table. Its first row is read if there is a column of lists; a column whose
+      first list is missing or empty is left out.
     """
     names = _lists_of_numbers(table.schema)
     if not names:
@@ -143,8 +139,6 @@ class FilteredTable(Table):
 
     - `is_kept`: at least one.
 
-    Notes
-    -----
     A pass reads all rows of the other table.
     """
 
@@ -170,9 +164,7 @@ class FilteredTable(Table):
             yield one_batch(waiting)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Gather rows; see `Table.take`."""
         return self._table.take(columns, self._index[index])
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        """See `Table.spread`."""
         return self._table.spread(names)

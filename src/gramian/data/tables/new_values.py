@@ -26,18 +26,11 @@ SHOWN_LEVELS = 3
 class NewValues:
     """Counts of gaps and levels of new rows that the training rows did not have.
 
-    Attributes
-    ----------
-    where : str
-        The table, for the warning.
-    gaps : Counter of str
-        Gaps of the columns that had none in training.
-    levels : Counter of str
-        Levels that training did not have, of the columns of which all are such.
-    examples : dict of str to dict of str to None
-        Some of these levels.
-    known_columns : set of str
-        Columns with a level that training had.
+    - `where`: the table, for the warning.
+    - `gaps`: gaps of the columns that had none in training.
+    - `levels`: levels that training did not have, of the columns of which all are such.
+    - `examples`: some of these levels.
+    - `known_columns`: columns with a level that training had.
     """
 
     where: str
@@ -56,14 +49,8 @@ class NewValues:
     ) -> None:
         """Count the levels of a column that training did not have.
 
-        Parameters
-        ----------
-        name : str
-        texts : list of str or None
-        unknown : ndarray of int64
-            Place in `texts` of each such level.
-        rows : int
-            Rows that have a level, known or not.
+        - `unknown`, ndarray of int64: place in `texts` of each such level.
+        - `rows`: rows that have a level, known or not.
         """
         if len(unknown) < rows:
             self.known_columns.add(name)
@@ -132,7 +119,6 @@ class FilledRows(Blockwise):
         self._is_reported = False
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Float[Array, "b d"]]]:
-        """Walk over the rows; see `RowSource.blocks`."""
         new_values = NewValues(self._where)
         for part, block in self.rows.blocks(size):
             yield part, self._fill(block, part.start, new_values)
@@ -141,11 +127,9 @@ class FilledRows(Blockwise):
             new_values.report()
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
-        """Fill gaps; see `Blockwise.change`."""
         return self._fill(block, 0, None)
 
     def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        """Gather rows; see `RowSource.take`."""
         return self.change(self.rows.take(index))
 
     def _fill(self, block: Array, start: int, new_values: NewValues | None) -> Array:

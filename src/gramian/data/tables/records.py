@@ -27,15 +27,8 @@ def from_records(x: Mapping[Any, Any] | Sequence[Mapping[Any, Any]], where: str)
       converted to text; None and NaN are missing values.
     - `where`: subject of error messages.
 
-    Returns
-    -------
-    pyarrow.Table
-
-    Raises
-    ------
-    ValueError, TypeError
-        If columns differ in length, rows in their names, or a column has values of different
-        types.
+    Raise ValueError or TypeError if columns differ in length, rows in their names, or a column has
+    values of different types.
     """
     columns: Mapping[Any, Any]
     if not isinstance(x, Mapping):

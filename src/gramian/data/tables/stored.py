@@ -45,7 +45,6 @@ class MemoryTable(Table):
             yield one_batch(chosen.slice(part.start, part.stop - part.start))
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Gather rows; see `Table.take`."""
         return one_batch(self.table.select(list(columns)).take(pa.array(index)))
 
 
@@ -198,7 +197,6 @@ class PiecesTable(Table):
             pa.default_memory_pool().release_unused()
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Gather rows; see `Table.take`."""
         schema = self._choose_columns(columns)
         # The pass needs increasing, distinct numbers; order and repeats are restored at the end.
         distinct_index, inverse = np.unique(np.asarray(index, np.int64), return_inverse=True)

@@ -97,10 +97,8 @@ def number_column(table: Table, name: str, role: str) -> Any:
 
     The numbers of remote rows stay with their rows, as `Columns`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such column, it holds no numbers, or a number is missing.
+    Raise ValueError or TypeError if there is no such column, it holds no numbers, or a number is
+    missing.
     """
     check_columns(table.where, table.names, [name])
     remote_columns = table.remote_columns([name])
@@ -128,10 +126,7 @@ def _refuse_gaps(table: Table, what: str, is_missing: np.ndarray) -> None:
 def role_column(table: Table, name: str, role: str) -> np.ndarray:
     """Return a column of any type, such as the groups of rows; dates and times as numbers.
 
-    Raises
-    ------
-    ValueError
-        If there is no such column, or a value is missing.
+    Raise ValueError if there is no such column, or a value is missing.
     """
     check_columns(table.where, table.names, [name])
     column = table.column(name)

@@ -25,20 +25,14 @@ from ..settings import Settings
 class Part:
     """Some rows of a table.
 
-    Attributes
-    ----------
-    where : str
-        The table, for error messages.
-    rows : ndarray of int64 of shape (b,)
-        Indices of the rows in the table.
-    folds : ndarray of int8 of shape (b,), or None
-        Folds of training rows; -1 for others. None: there are no training rows.
-    fold_means : mapping of str to ndarray
-        For columns encoded by means: the means without each fold.
-    new_values : NewValues or None
-        Counts of gaps and levels that training did not have; None where nobody reports them.
-    first_row : int
-        Number of the first row of the table in messages: 2 below a header line.
+    - `where`: the table, for error messages.
+    - `rows`, ndarray of int64 of shape (b,): indices of the rows in the table.
+    - `folds`, ndarray of int8 of shape (b,), or None: folds of training rows; -1 for others. None:
+      there are no training rows.
+    - `fold_means`: for columns encoded by means: the means without each fold.
+    - `new_values`: counts of gaps and levels that training did not have; None where nobody reports
+      them.
+    - `first_row`: number of the first row of the table in messages: 2 below a header line.
     """
 
     where: str
@@ -118,11 +112,8 @@ class ColumnEncoding(ABC):
 class Seen:
     """Rows from which an encoding is learned.
 
-    Attributes
-    ----------
-    part : Part
-    targets : ndarray of float64 of shape (b, t)
-    folds : ndarray of int8 of shape (b,)
+    - `targets`, ndarray of float64 of shape (b, t).
+    - `folds`, ndarray of int8 of shape (b,).
     """
 
     part: Part
@@ -172,13 +163,8 @@ class Observer(ABC):
 def refuse(part: Part, name: str, bad: np.ndarray, what: str, remedy: str | Text) -> None:
     """Raise a ValueError that names column and row, if any value is bad.
 
-    Parameters
-    ----------
-    part : Part of b rows
-    name : str
-    bad : ndarray of bool of shape (b,)
-    what, remedy : str
-        The observation, and the remedy.
+    - `bad`, ndarray of bool of shape (b,).
+    - `what`, `remedy`: the observation, and the remedy.
     """
     if bad.any():
         # The number in the whole table, whatever the batch.

@@ -21,11 +21,7 @@ from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, Gaps, LeftOut
 class Boolean(ColumnEncoding):
     """Encoding of booleans as 0 and 1, with a second feature that marks gaps.
 
-    Attributes
-    ----------
-    name : str
-    gaps : Gaps
-        Treatment of gaps: the more frequent value fills them.
+    - `gaps`: treatment of gaps: the more frequent value fills them.
     """
 
     code: ClassVar[str] = "boolean"

@@ -32,22 +32,14 @@ class Date(ColumnEncoding):
     Cycles are sine and cosine of a part of the calendar. Levels are columns of 0 and 1 for each
     weekday, month or hour, so that Saturday may differ from Sunday as much as from Monday.
 
-    Attributes
-    ----------
-    name : str
-    since : str
-        Kind of the column.
-    zone : str
-        Time zone of the calendar; empty without one.
-    mean, scale : tuple of float
-        Mean and scale of the elapsed seconds, and of the year if it varied in training.
-    cycles : tuple of str
-        The names among month, day, weekday and hour that varied in training and that help to
-        predict held-out rows.
-    gaps : Gaps
-        Treatment of gaps: the median, in seconds, fills them.
-    levels : tuple of str, default=()
-        The names among weekday, month and hour whose levels have columns.
+    - `since`: kind of the column.
+    - `zone`: time zone of the calendar; empty without one.
+    - `mean`, `scale`: mean and scale of the elapsed seconds, and of the year if it varied in
+      training.
+    - `cycles`: the names among month, day, weekday and hour that varied in training and that help
+      to predict held-out rows.
+    - `gaps`: treatment of gaps: the median, in seconds, fills them.
+    - `levels`: the names among weekday, month and hour whose levels have columns.
     """
 
     code: ClassVar[str] = "date"
@@ -235,11 +227,7 @@ ELAPSED_STRETCH = 4.0
 class Offer:
     """Change of an encoding of dates that a kernel with all columns may confirm.
 
-    Attributes
-    ----------
-    change : callable
-    is_clear : bool, default=False
-        Whether least squares have found a gain in all rows, so that any gain confirms it.
+    - `is_clear`: whether least squares have found a gain in all rows, so that any gain confirms it.
     """
 
     change: Callable[[Date], Date]
@@ -249,13 +237,8 @@ class Offer:
 def offers(date: Date, varied: Sequence[str], levels: Sequence[str]) -> Iterator[Offer]:
     """Yield cycles that alone predict nothing, levels, and shorter lengthscales of elapsed time.
 
-    Parameters
-    ----------
-    date : Date
-    varied : sequence of str
-        Parts of the calendar that varied in training.
-    levels : sequence of str
-        Parts whose levels predict held-out rows better than a cycle.
+    - `varied`: parts of the calendar that varied in training.
+    - `levels`: parts whose levels predict held-out rows better than a cycle.
     """
     for name in varied:
         if name not in date.cycles:
@@ -299,10 +282,7 @@ def local(values: np.ndarray, zone: str) -> np.ndarray:
 def fields(values: np.ndarray) -> dict[str, np.ndarray]:
     """Return the year, and the positions in year, month, week and day, which start at 0.
 
-    Parameters
-    ----------
-    values : ndarray of int64 of shape (b,)
-        Microseconds since 1970.
+    - `values`, ndarray of int64 of shape (b,): microseconds since 1970.
     """
     days = values // DAY_MICROSECONDS
     dates = days.astype("datetime64[D]")

@@ -26,12 +26,7 @@ TEXT_REASONS = (IDENTIFIER_TEXT, FREE_TEXT, TOO_MANY_LEVELS)
 
 @dataclass(frozen=True, eq=False)
 class LeftOut(ColumnEncoding):
-    """Encoding without features; new tables need not have the column.
-
-    Attributes
-    ----------
-    name, why : str
-    """
+    """Encoding without features; new tables need not have the column."""
 
     code: ClassVar[str] = "left out"
     kind: ClassVar[Kind] = "nothing"
@@ -76,12 +71,8 @@ class NothingObserver(Observer):
 class Gaps:
     """Value that fills the gaps of a column, which are marked by a feature of 0 and 1.
 
-    Attributes
-    ----------
-    count : int
-        Gaps in the training rows. If there were none, no feature marks them later.
-    fill : float
-        The median of the training rows.
+    - `count`: gaps in the training rows. If there were none, no feature marks them later.
+    - `fill`: the median of the training rows.
     """
 
     count: int

@@ -31,16 +31,11 @@ _MAP_TEXTS = {
 class Number(ColumnEncoding):
     """Encoding of numbers as a feature, with a second feature, 0 or 1, that marks gaps.
 
-    Attributes
-    ----------
-    name : str
-    numbers : str
-        ``"standard"``, ``"quantile"`` or ``"raw"``.
-    mean, scale : float
-        Mean and scale of the training rows, after gaps were filled and quantiles were mapped.
-    gaps : Gaps
-    quantiles : ndarray of shape (q,) or None
-        Quantiles of the training rows, for ``"quantile"``.
+    - `numbers`: ``"standard"``, ``"quantile"`` or ``"raw"``.
+    - `mean`, `scale`: mean and scale of the training rows, after gaps were filled and quantiles
+      were mapped.
+    - `quantiles`, ndarray of shape (q,) or None: quantiles of the training rows, for
+      ``"quantile"``.
     """
 
     code: ClassVar[str] = "number"

@@ -23,11 +23,7 @@ from .base import ColumnEncoding, Part
 class Levels:
     """Texts of a category.
 
-    Attributes
-    ----------
-    texts : tuple of str
-    missing : bool
-        Whether a missing value is a level, too: the last one.
+    - `missing`: whether a missing value is a level, too: the last one.
     """
 
     texts: tuple[str, ...]
@@ -47,13 +43,9 @@ class Levels:
     ) -> np.ndarray:
         """Return the level of each value; -1 for unknown values.
 
-        Parameters
-        ----------
-        column : pyarrow.Array of length b
-        name : str
-            Of the column, for `new_values`.
-        new_values : NewValues, optional
-            Counts unknown values, and missing ones unless these are a level.
+        - `column`, pyarrow.Array of length b.
+        - `name`: of the column, for `new_values`.
+        - `new_values`: counts unknown values, and missing ones unless these are a level.
         """
         texts, index = encode_levels(column)
         places = [self._places.get(text, -1) for text in (*texts, None)]
@@ -100,12 +92,7 @@ COLUMN_ROWS = 3
 class OneHot(ColumnEncoding):
     """One feature of 0 and 1 for each level, not scaled; an unknown level has only zeros.
 
-    Attributes
-    ----------
-    name : str
-    levels : Levels
-    rare : frozenset of int, default=frozenset()
-        Positions of the levels that share the last feature.
+    - `rare`: positions of the levels that share the last feature.
     """
 
     code: ClassVar[str] = "one hot"

@@ -23,14 +23,8 @@ from .one_hot import Levels
 class Ordered(ColumnEncoding):
     """Encoding by standardised ranks, with a feature of 0 and 1 that marks gaps.
 
-    Attributes
-    ----------
-    name : str
-    levels : Levels
-        Levels in their order, including levels without training rows.
-    mean, scale : float
-        Mean and scale of the ranks 0, 1, ... in the training rows.
-    gaps : Gaps
+    - `levels`: levels in their order, including levels without training rows.
+    - `mean`, `scale`: mean and scale of the ranks 0, 1, ... in the training rows.
     """
 
     code: ClassVar[str] = "ordered"

@@ -27,12 +27,9 @@ class TooMany(ValueError):
 class Tally:
     """Counts and sums of the levels of a column so far.
 
-    Attributes
-    ----------
-    codes : dict of str to int
-        Rows of the arrays, in the order of appearance; row 0 is for missing values.
-    counts : ndarray of int64 of shape (capacity, 5)
-    sums : ndarray of float64 of shape (capacity, 5, t)
+    - `codes`: rows of the arrays, in the order of appearance; row 0 is for missing values.
+    - `counts`, ndarray of int64 of shape (capacity, 5).
+    - `sums`, ndarray of float64 of shape (capacity, 5, t).
     """
 
     def __init__(self) -> None:
@@ -46,14 +43,10 @@ class Tally:
     ) -> None:
         """Count the levels of some rows, and add their targets.
 
-        Parameters
-        ----------
-        texts : list of str or None
-            Levels; some may have no row.
-        index : ndarray of int64 of shape (b,)
-            Positions in `texts`, -1 for missing values.
-        targets : ndarray of float64 of shape (b, t)
-        folds : ndarray of int8 of shape (b,)
+        - `texts`: levels; some may have no row.
+        - `index`, ndarray of int64 of shape (b,): positions in `texts`, -1 for missing values.
+        - `targets`, ndarray of float64 of shape (b, t).
+        - `folds`, ndarray of int8 of shape (b,).
 
         Raises
         ------
@@ -100,16 +93,12 @@ class Tally:
 class TargetMeans(ColumnEncoding):
     """Encoding of levels: smoothed means of each target, and log(1 + count).
 
-    Attributes
-    ----------
-    name : str
-    levels : Levels
-        The L levels.
-    means : ndarray of float64 of shape (L + 1, t)
-        The last one is for unknown levels: the mean of all rows.
-    counts : ndarray of int64 of shape (L,)
-    mean, scale : tuple of float of length t + 1
-        Mean and scale of the features in training, where means leave out the row's own target.
+    - `levels`: the L levels.
+    - `means`, ndarray of float64 of shape (L + 1, t): the last one is for unknown levels: the mean
+      of all rows.
+    - `counts`, ndarray of int64 of shape (L,).
+    - `mean`, `scale`, tuple of float of length t + 1: mean and scale of the features in training,
+      where means leave out the row's own target.
     """
 
     code: ClassVar[str] = "target means"

@@ -32,7 +32,6 @@ class CellsFormat(TableFormat):
     text = True
 
     def opens(self, path: Path) -> bool:
-        """Return whether a path is a table of this format; see `TableFormat.opens`."""
         return super().opens(split_part(path)[0])
 
     def schema(self, path: Path) -> pa.Schema:
@@ -40,7 +39,6 @@ class CellsFormat(TableFormat):
         return self.table(path).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Read the table; see `TableFormat.batches`."""
         yield from self.table(path).batches(schema.names, size)
 
     def cells(self, path: Path, part: str | None) -> Iterator[Sequence[Any]]:
@@ -58,7 +56,6 @@ class CellsFormat(TableFormat):
     def table(
         self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> Table:
-        """Read the table; see `TableFormat.table`."""
         file, part = split_part(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no file {file}")

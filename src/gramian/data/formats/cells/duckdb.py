@@ -19,19 +19,15 @@ class DuckDB(TableFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb",)
 
     def opens(self, path: Path) -> bool:
-        """Return whether a path is a table of this format; see `TableFormat.opens`."""
         return super().opens(split_part(path)[0])
 
     def schema(self, path: Path) -> pa.Schema:
-        """Return the types of the table; see `TableFormat.schema`."""
         return self.load(path).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Read the table; see `TableFormat.batches`."""
         yield from self.load(path, schema.names).to_batches(max_chunksize=size)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read columns into memory; see `TableFormat.load`."""
         file, part = split_part(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no file {file}")

@@ -17,7 +17,6 @@ class Excel(CellsFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm")
 
     def cells(self, path: Path, part: str | None) -> Iterator[Sequence[Any]]:
-        """Yield the rows of the sheet; see `CellsFormat.cells`."""
         try:
             from openpyxl import load_workbook
         except ImportError:

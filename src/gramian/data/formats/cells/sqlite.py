@@ -19,7 +19,6 @@ class SQLite(CellsFormat):
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
 
     def cells(self, path: Path, part: str | None) -> Iterator[Sequence[Any]]:
-        """Yield the rows of the table; see `CellsFormat.cells`."""
         address = f"{path.resolve().as_uri()}?mode=ro"
         try:
             with closing(sqlite3.connect(address, uri=True)) as database:

@@ -53,29 +53,16 @@ _OTHER_FORMATS = (
 class Dialect:
     """Marks and encoding of a text table.
 
-    Attributes
-    ----------
-    encoding : str
-    compression : str or None
-        In Arrow's words.
-    separator : str
-        A space for any number of spaces and tabs.
-    names : tuple of str
-        Fields of the header line, without space around them; some may be empty.
-    header_bytes : int
-        Length of the header line.
-    skipped_lines : int
-        Lines before it, or before the first row if no line has the names.
-    header_rows : int
-        Rows from there on that hold no values: the names, and perhaps units.
-    comment : str or None
-        Beginning of lines that are skipped anywhere.
-    long_rows : bool
-        Whether rows are longer than the usual block of the parser.
-    quote : str
-        Mark around texts.
-    remarks : tuple of str or Text
-        Guesses and skipped lines, for warnings.
+    - `compression`: in Arrow's words.
+    - `separator`: a space for any number of spaces and tabs.
+    - `names`: fields of the header line, without space around them; some may be empty.
+    - `header_bytes`: length of the header line.
+    - `skipped_lines`: lines before it, or before the first row if no line has the names.
+    - `header_rows`: rows from there on that hold no values: the names, and perhaps units.
+    - `comment`: beginning of lines that are skipped anywhere.
+    - `long_rows`: whether rows are longer than the usual block of the parser.
+    - `quote`: mark around texts.
+    - `remarks`: guesses and skipped lines, for warnings.
     """
 
     encoding: str
@@ -114,20 +101,10 @@ class Dialect:
 def sniff(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Dialect:
     """Find out how a text table is written.
 
-    Parameters
-    ----------
-    path : Path
-    options : ReadOptions
-        Given options are not detected.
+    - `options`: given options are not detected.
 
-    Returns
-    -------
-    Dialect
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, it is empty or no text, or has no header line.
+    Raise FileNotFoundError or ValueError if there is no such file, it is empty or no text, or has
+    no header line.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")

@@ -62,13 +62,8 @@ def encoding_of(
 ) -> tuple[str, Text | None]:
     """Return the encoding of a text that begins so, and a remark if it was guessed.
 
-    Parameters
-    ----------
-    sample : bytes
-    path : Path
-        For the error.
-    options : ReadOptions
-        Encoding of the file, or of the files of training.
+    - `path`: for the error.
+    - `options`: encoding of the file, or of the files of training.
 
     Returns
     -------
@@ -77,11 +72,8 @@ def encoding_of(
         the encoding of training or a likely one.
     remark : Text or None
 
-    Raises
-    ------
-    ValueError
-        If there are zero bytes, which no text has, or UTF-8 that is damaged, or bytes that are not
-        of the given encoding.
+    Raise ValueError if there are zero bytes, which no text has, or UTF-8 that is damaged, or bytes
+    that are not of the given encoding.
     """
     if options.encoding is not None and not options.is_stored:
         if not _decodes(sample, options.encoding):
@@ -164,13 +156,8 @@ def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> No
 
     Where all before is ASCII, the text may be of an older encoding; else it would be read wrong.
 
-    Parameters
-    ----------
-    parts : iterable of bytes
-    path : Path
-        For the error.
-    whole : bool
-        Whether the text ends with the last part.
+    - `path`: for the error.
+    - `whole`: whether the text ends with the last part.
 
     Raises
     ------

@@ -78,13 +78,8 @@ def _refuse_joined_rows(batch: pa.RecordBatch, path: Path, dialect: Dialect, row
 def refuse_total(table: MemoryTable, last_texts: Sequence[str | None], first_row: int) -> None:
     """Raise ValueError if the last row has the sums, or the means, of the rows above it.
 
-    Parameters
-    ----------
-    table : MemoryTable
-    last_texts : sequence of (str or None)
-        Texts of the last row of the file.
-    first_row : int
-        Number of the first row of the file.
+    - `last_texts`: texts of the last row of the file.
+    - `first_row`: number of the first row of the file.
     """
     word = next((text.strip() for text in last_texts if text and text.strip()), "")
     if word.lower().rstrip(":") not in TOTAL_WORDS or len(table) < 3:
@@ -111,12 +106,7 @@ RELEASE_SECONDS = 0.5
 
 
 class Tail:
-    """A stream of bytes that remembers its last ones.
-
-    Parameters
-    ----------
-    stream : pyarrow.NativeFile
-    """
+    """A stream of bytes that remembers its last ones."""
 
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream = stream

@@ -44,7 +44,6 @@ class Csv(WritableFormat):
         return self.table(path).schema
 
     def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Read the table; see `TableFormat.batches`."""
         yield from self.table(path).batches(schema.names, size)
 
     def table(
@@ -57,7 +56,6 @@ class Csv(WritableFormat):
         return text_table(path, where, options)
 
     def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read columns into memory; see `TableFormat.load`."""
         table = self.table(path)
         names = table.names if columns is None else columns
         schema = pa.schema([table.schema.field(name) for name in names])
@@ -66,7 +64,6 @@ class Csv(WritableFormat):
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
     ) -> BatchWriter:
-        """Return a `TextWriter`; see `WritableFormat.writer`."""
         return TextWriter(path, schema, self.separator, self.compression)
 
 
@@ -140,15 +137,7 @@ def _escape_texts(column: pa.Array) -> pa.Array:
 
 
 class TextWriter:
-    """Writer of record batches as text; categories become their values.
-
-    Parameters
-    ----------
-    path : Path
-    schema : pyarrow.Schema
-    separator : str
-    compression : str or None
-    """
+    """Writer of record batches as text; categories become their values."""
 
     def __init__(
         self, path: Path, schema: pa.Schema, separator: str, compression: str | None
@@ -193,15 +182,9 @@ TEXT_SUFFIXES = (
 def text_files(path: Path) -> list[Path] | None:
     """Return the files of text of a pattern such as ``days/*.csv``, or of a folder; else None.
 
-    Parameters
-    ----------
-    path : Path
-        A folder with other files, such as Parquet, is a table of another format.
+    - `path`: a folder with other files, such as Parquet, is a table of another format.
 
-    Raises
-    ------
-    FileNotFoundError
-        If no file matches a pattern.
+    Raise FileNotFoundError if no file matches a pattern.
     """
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if not file.name.startswith((".", "_")))
@@ -220,10 +203,6 @@ def _is_text(path: Path) -> bool:
 
 def standard_input(options: ReadOptions = DEFAULT_OPTIONS) -> Table:
     """Read a table of text from standard input, which can be read only once.
-
-    Parameters
-    ----------
-    options : ReadOptions
 
     Returns
     -------

@@ -45,19 +45,11 @@ _MISSING_KEYS = {text.lower() for text in MISSING_TEXTS}
 class Layout:
     """Layout of a text table.
 
-    Attributes
-    ----------
-    separator : str
-    rows : list of list of str
-        The first rows of the table, of which the first one may have the names.
-    skipped_lines : int
-        Lines above these rows.
-    share : float
-        Share of the rows that have as many fields as the first one.
-    comment_names : list of str, or None
-        Names in a line of comment above the rows.
-    skipped_text : str
-        Title above the rows.
+    - `rows`: the first rows of the table, of which the first one may have the names.
+    - `skipped_lines`: lines above these rows.
+    - `share`: share of the rows that have as many fields as the first one.
+    - `comment_names`: names in a line of comment above the rows.
+    - `skipped_text`: title above the rows.
     """
 
     separator: str
@@ -180,18 +172,10 @@ def is_number_column(rows: Sequence[Sequence[str]], j: int) -> bool:
 def find_layout(text: str, options: ReadOptions, *, whole: bool) -> Layout:
     """Find the layout of a text, from its beginning.
 
-    Parameters
-    ----------
-    text : str
-        Without the lines that are skipped on request.
-    options : ReadOptions
-    whole : bool
-        Whether this is all of the text.
+    - `text`: without the lines that are skipped on request.
+    - `whole`: whether this is all of the text.
 
-    Raises
-    ------
-    TextError
-        If rows are aligned by spaces and have different numbers of fields.
+    Raise TextError if rows are aligned by spaces and have different numbers of fields.
     """
     lines = split_lines(text)
     if options.comment is None:

@@ -33,17 +33,10 @@ def drop_comments(text: str, sign: str) -> str:
 class LineFilter:
     """A stream of bytes whose lines are rewritten, in UTF-8.
 
-    Parameters
-    ----------
-    read : callable
-        Returns bytes of a text, by their number; none at its end.
-    encoding : str
-    skipped_lines : int
-        Lines to drop at the beginning.
-    comment : str or None
-        Beginning of lines to drop.
-    spaces : bool
-        Whether to write a tab for spaces between fields.
+    - `read`: returns bytes of a text, by their number; none at its end.
+    - `skipped_lines`: lines to drop at the beginning.
+    - `comment`: beginning of lines to drop.
+    - `spaces`: whether to write a tab for spaces between fields.
     """
 
     def __init__(

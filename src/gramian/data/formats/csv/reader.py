@@ -29,11 +29,7 @@ _LONG_ROWS = LONGEST_LINE_BYTES // BLOCK_BYTES
 class NotOfThisDialectError(ValueError):
     """Error for a file whose later rows contradict the dialect of its beginning.
 
-    Parameters
-    ----------
-    path : Path
-    dialect : Dialect
-        With which to try again.
+    - `dialect`: with which to try again.
     """
 
     def __init__(self, path: Path, dialect: Dialect) -> None:
@@ -44,23 +40,14 @@ class NotOfThisDialectError(ValueError):
 def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     """Parse a CSV file to batches of text.
 
-    Parameters
-    ----------
-    path : Path
-    dialect : Dialect
-
     Yields
     ------
     pyarrow.RecordBatch
         With columns of text named ``"0", "1", ...``; an empty field is null.
 
-    Raises
-    ------
-    NotOfThisDialectError
-        If bytes are not of the encoding, or a row is longer than a block of the parser.
-    ValueError
-        If the file is damaged, a row has more or fewer fields than the header, or a quote does not
-        end; the message names the row if it is known.
+    Raise NotOfThisDialectError if bytes are not of the encoding, or a row is longer than a block of
+    the parser. Raise ValueError if the file is damaged, a row has more or fewer fields than the
+    header, or a quote does not end; the message names the row if it is known.
     """
     d = len(dialect.names)
     names = [str(j) for j in range(d)]

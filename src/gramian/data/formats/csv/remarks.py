@@ -58,11 +58,7 @@ def warn_of_digits(table: Table, options: ReadOptions) -> None:
 def warn_of_marks(where: str, guesses: Sequence[tuple[str, str]]) -> None:
     """Warn of columns of numbers whose marks may separate decimals or thousands.
 
-    Parameters
-    ----------
-    where : str
-    guesses : sequence of (str, str)
-        Names of columns and of their readings.
+    - `guesses`: names of columns and of their readings.
     """
     if not guesses:
         return

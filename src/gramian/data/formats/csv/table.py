@@ -48,14 +48,8 @@ def text_table(
 ) -> Table:
     """Read a table of text, with types that every value has.
 
-    Parameters
-    ----------
-    path : Path
-    where : str, optional
-        Subject of error messages; the path by default.
-    options : ReadOptions
-    more : sequence of Path
-        Files with more rows of the same columns, in any order.
+    - `where`: subject of error messages; the path by default.
+    - `more`: files with more rows of the same columns, in any order.
 
     Returns
     -------
@@ -63,14 +57,9 @@ def text_table(
         In memory; of a file with more than `HELD_BYTES` of text, in a temporary file in
         ``tempfile.gettempdir()``, that is removed with the table.
 
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If it is no table of text with a header line and rows that all have its fields, or a column
-        cannot be read as in training.
+    Raise FileNotFoundError or ValueError if it is no table of text with a header line and rows that
+    all have its fields, or a column cannot be read as in training.
 
-    Notes
-    -----
     Cost: one pass over a file that is held. A longer one is read with the types of its beginning;
     if a later value has another type, one pass infers the types of all values, and one reads them
     again. Memory: about four times `HELD_BYTES`.

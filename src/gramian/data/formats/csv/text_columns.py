@@ -31,17 +31,9 @@ PLAIN_NUMBERS = ("integer", "1.5")
 def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Table:
     """Return the table of a frame, whose texts are read as in a file.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    where : str
-        Subject of error messages.
-    options : ReadOptions
+    - `where`: subject of error messages.
 
-    Raises
-    ------
-    ValueError
-        If a column cannot be read as in training.
+    Raise ValueError if a column cannot be read as in training.
 
     Warns
     -----
@@ -91,17 +83,10 @@ def _warn_of_bare_numbers(frame: Table, options: ReadOptions) -> None:
 def stream_text_columns(table: Table, options: ReadOptions) -> Table:
     """Return a table of a file, such as Parquet, whose texts are read as in a file of text.
 
-    Parameters
-    ----------
-    table : Table
-    options : ReadOptions
-
     Raises, warns
     -------------
     As `read_text_columns`.
 
-    Notes
-    -----
     Cost: a pass over the columns of text, which ends early if they are levels; two more if they
     have odd values or are plain numbers.
     """
@@ -178,12 +163,7 @@ def _infer_columns(
 class TextColumnsTable(Table):
     """A table of a file whose columns of text are read as in a file of text.
 
-    Parameters
-    ----------
-    table : Table of n rows
-    columns : TypedColumns
-        Of its columns of text.
-    options : ReadOptions
+    - `columns`: of its columns of text.
     """
 
     def __init__(self, table: Table, columns: TypedColumns, options: ReadOptions) -> None:
@@ -208,7 +188,6 @@ class TextColumnsTable(Table):
         return self._convert(self.source.take(columns, index))
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        """See `Table.spread`."""
         return self.source.spread(names)
 
     def _convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -28,24 +28,16 @@ PLAIN_COLUMN = DeclaredColumn()
 class ColumnCandidates:
     """Possible readings of a column, given its values so far.
 
-    Attributes
-    ----------
-    counts : dict of Reading to int
-        Odd values of each reading.
-    stored : ColumnReading or None
-        Of a column that must be read as in training.
-    values : int
-        Values so far that are not missing.
-    is_late : bool
-        Whether a reading was added that did not see the first values: they must be seen again.
-    spans : dict of Reading to (date, date)
-        First and last day of readings with years of two digits.
-    has_short : bool
-        Whether there are whole numbers below 1,000 among numbers that either mark may divide.
-    contradiction : (int, str) or None
-        The first row and text that the reading of training, or of the declared type, does not
-        read.
-    declared : DeclaredColumn
+    - `counts`: odd values of each reading.
+    - `stored`: of a column that must be read as in training.
+    - `values`: values so far that are not missing.
+    - `is_late`: whether a reading was added that did not see the first values: they must be seen
+      again.
+    - `spans`: first and last day of readings with years of two digits.
+    - `has_short`: whether there are whole numbers below 1,000 among numbers that either mark may
+      divide.
+    - `contradiction`: the first row and text that the reading of training, or of the declared type,
+      does not read.
     """
 
     counts: Mapping[Reading, int] = field(default_factory=PLAIN_COLUMN.readings)

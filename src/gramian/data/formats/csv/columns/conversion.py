@@ -82,15 +82,9 @@ def _find_written_gap(
 class TypedColumns:
     """Readings that make values of columns of text.
 
-    Parameters
-    ----------
-    columns : sequence of TypedColumn
-    odd_limit : int, optional
-        Odd values of a batch; any number by default.
-    first_row : int
-        Number of the first row in the file.
-    guesses : sequence of (str, str)
-        Columns of numbers whose mark for decimals was guessed, and their readings.
+    - `odd_limit`: odd values of a batch; any number by default.
+    - `first_row`: number of the first row in the file.
+    - `guesses`: columns of numbers whose mark for decimals was guessed, and their readings.
 
     Attributes
     ----------
@@ -159,25 +153,14 @@ def typed_columns(
 ) -> TypedColumns:
     """Return how the columns that have names are read.
 
-    Parameters
-    ----------
-    inference : Inference
-    readings : sequence of Reading
-        Of all columns.
-    names : sequence of str
-        Empty for columns without a name.
-    where : str
-        Subject of the error.
-    options : ReadOptions
-    odd_limit : int, optional
-        Odd values of a batch; any number by default.
-    first_row : int, default=2
-        Number of the first row: the header line of a file is row 1.
+    - `readings`: of all columns.
+    - `names`: empty for columns without a name.
+    - `where`: subject of the error.
+    - `odd_limit`: odd values of a batch; any number by default.
+    - `first_row`: number of the first row: the header line of a file is row 1.
 
-    Raises
-    ------
-    ValueError
-        If a column cannot be read as in training, or has not the type that options give it.
+    Raise ValueError if a column cannot be read as in training, or has not the type that options
+    give it.
     """
     header = " (the header line is row 1)" if first_row else ""
     for j, (row, text) in inference.contradictions().items():

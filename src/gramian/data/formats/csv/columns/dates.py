@@ -264,10 +264,7 @@ _FORMAT_PATTERNS = {
 def format_reading(template: str) -> Reading:
     """Return the reading of dates and times in a format of `datetime.datetime.strptime`.
 
-    Raises
-    ------
-    ValueError
-        If a code is unknown, or the format has no year.
+    Raise ValueError if a code is unknown, or the format has no year.
     """
     codes = re.findall("%.", template)
     unknown = [code for code in codes if code not in _FORMAT_PATTERNS]

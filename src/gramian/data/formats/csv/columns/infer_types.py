@@ -21,19 +21,12 @@ USUAL_ORDER = "%d %b %y"
 class Inference:
     """Look at all values of a table, a batch at a time.
 
-    Parameters
-    ----------
-    columns : int
-    separator : str
-        Of the fields. If it is a comma, a comma within a number separates thousands if possible.
-    stored : mapping of int to ColumnReading
-        Columns that are read as in training.
-    declared : sequence of DeclaredColumn, optional
-        Types and formats that a user gave.
-    decimal : str, optional
-        Mark for decimals of all columns.
-    first_row : int, default=2
-        Number of the first row, for errors: the header line of a file is row 1.
+    - `separator`: of the fields. If it is a comma, a comma within a number separates thousands if
+      possible.
+    - `stored`: columns that are read as in training.
+    - `declared`: types and formats that a user gave.
+    - `decimal`: mark for decimals of all columns.
+    - `first_row`: number of the first row, for errors: the header line of a file is row 1.
     """
 
     def __init__(

@@ -64,10 +64,7 @@ _PLURAL_WORD = re.compile(r"[a-z]{3,}")
 class Mark:
     """Currency or unit of the numbers of a column; both empty for signs and groups alone.
 
-    Attributes
-    ----------
-    before, after : str
-        Of words in the plural, the singular.
+    - `before`, `after`: of words in the plural, the singular.
     """
 
     before: str = ""
@@ -160,10 +157,7 @@ def _escape(text: str) -> str:
 def detect_mark(sample: Sequence[str]) -> Mark | None:
     """Return the mark that nearly all of these texts have.
 
-    Parameters
-    ----------
-    sample : sequence of str
-        Without texts for missing values.
+    - `sample`: without texts for missing values.
 
     Returns
     -------

@@ -30,12 +30,7 @@ def allowed_count(values: int) -> int:
 def find_odd(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None:
     """Return the places of texts that a reading cannot read.
 
-    Parameters
-    ----------
-    reading : Reading
-    texts : pyarrow.Array
-        Without space around them, nulls for missing values.
-    limit : int
+    - `texts`: without space around them, nulls for missing values.
 
     Returns
     -------
@@ -76,14 +71,8 @@ def read_values(
 ) -> tuple[pa.Array, list[int], list[str]]:
     """Return the values of texts as they are in a file, and the odd ones.
 
-    Parameters
-    ----------
-    reading : Reading
-    texts : pyarrow.Array
-    gaps : collection of str
-        Texts that are missing values, besides `MISSING_TEXTS`.
-    limit : int
-        Odd values, at most.
+    - `gaps`: texts that are missing values, besides `MISSING_TEXTS`.
+    - `limit`: odd values, at most.
 
     Returns
     -------
@@ -92,10 +81,7 @@ def read_values(
     places : list of int
     odd_texts : list of str
 
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If more texts are odd.
+    Raise pyarrow.ArrowInvalid if more texts are odd.
     """
     if not gaps and (values := _try_parse(reading, texts)) is not None:
         return values, [], []

@@ -45,25 +45,14 @@ Parse = Callable[[pa.Array], pa.Array]
 class Reading:
     """One way to read the texts of a column.
 
-    Attributes
-    ----------
-    name : str
-    type : pyarrow.DataType
-        Of the values.
-    shape : re.Pattern
-        Pattern of a whole text that may be such a value: a quick test of the first one.
-    parse : callable
-        Gives the values of an array of texts without space around them, nulls for nulls; raises
-        `pyarrow.ArrowInvalid` if one is no such value.
-    contains : tuple of str
-        Names of readings whose texts this one reads as well.
-    decimal : str or None
-        Mark for decimals of a reading of numbers; empty for integers.
-    mark : Mark or None
-        Currency or unit of marked numbers.
-    order : str
-        Order of day, month and year. Orders of one `group` may read the same text.
-    group : str
+    - `type`: of the values.
+    - `shape`: pattern of a whole text that may be such a value: a quick test of the first one.
+    - `parse`: gives the values of an array of texts without space around them, nulls for nulls;
+      raises `pyarrow.ArrowInvalid` if one is no such value.
+    - `contains`: names of readings whose texts this one reads as well.
+    - `decimal`: mark for decimals of a reading of numbers; empty for integers.
+    - `mark`: currency or unit of marked numbers.
+    - `order`: order of day, month and year. Orders of one `group` may read the same text.
     """
 
     name: str
@@ -88,11 +77,7 @@ class Reading:
 def clean_texts(texts: pa.Array, gaps: Collection[str] = ()) -> pa.Array:
     """Return texts without space around them, nulls for texts that stand for a missing value.
 
-    Parameters
-    ----------
-    texts : pyarrow.Array
-    gaps : collection of str
-        Texts that stand for one besides `MISSING_TEXTS`.
+    - `gaps`: texts that stand for one besides `MISSING_TEXTS`.
     """
     bare = pc.utf8_trim_whitespace(_usual_letters(texts))
     missing = pc.is_in(pc.utf8_lower(bare), value_set=_MISSING_KEYS)

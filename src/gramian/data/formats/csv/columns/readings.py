@@ -45,10 +45,7 @@ WORDED_DURATIONS = tuple(worded_durations())
 def late_readings(sample: Sequence[str]) -> tuple[Reading, ...]:
     """Return readings to try where none of `ALL_READINGS` reads every value, in order.
 
-    Parameters
-    ----------
-    sample : sequence of str
-        Values of the column, from which the currency or unit of marked numbers is taken.
+    - `sample`: values of the column, from which the currency or unit of marked numbers is taken.
     """
     dates = [date for date in WORDED_DATES if not are_seasons(date, sample)]
     mark = detect_mark(sample)
@@ -77,10 +74,7 @@ def readings_of(stored: ColumnReading) -> tuple[Reading, ...]:
     Numbers keep their mark for decimals, their currency or unit, and dates their order; thousands
     may be grouped or not, days may have times or not.
 
-    Raises
-    ------
-    ValueError
-        If no reading has this name.
+    Raise ValueError if no reading has this name.
     """
     if stored.name.startswith(FORMAT_NAME):
         return (format_reading(stored.name.removeprefix(FORMAT_NAME)),)
@@ -108,14 +102,10 @@ def readings_of(stored: ColumnReading) -> tuple[Reading, ...]:
 class DeclaredColumn:
     """Type and format of a column that a user gave.
 
-    Attributes
-    ----------
-    type : {"number", "date", "boolean"} or None
-        Any share of its values may then be odd.
-    date_format : str or None
-        In the codes of `datetime.datetime.strptime`, or an order such as ``"dmy"``.
-    is_new : bool
-        Whether a model stores its reading: numbers of training may look like days in a few rows.
+    - `type`, {"number", "date", "boolean"} or None: any share of its values may then be odd.
+    - `date_format`: in the codes of `datetime.datetime.strptime`, or an order such as ``"dmy"``.
+    - `is_new`: whether a model stores its reading: numbers of training may look like days in a few
+      rows.
     """
 
     type: str | None = None
