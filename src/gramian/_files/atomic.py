@@ -95,7 +95,11 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
         # Read before the new file replaces it: its owner and mode are copied to the new file.
         before = _status(target)
         _remove_leftovers(target)
-        part, descriptor = _new_part(target, before)
+        # A new file gets the permissions that the umask leaves, as files of `open` do. A file that
+        # replaces one which may be private is private until it gets the permissions of the old one.
+        mode = 0o666 if before is None else 0o600
+        part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
         try:
             write(part)
             # The contents must be on the disk before the name leads to them: after a power cut some
@@ -133,15 +137,6 @@ def _check_regular(target: Path) -> None:
         raise OSError(errno.EISDIR, f"{display_text(target)} is a directory; it must be a file")
     if not target.is_file():
         raise OSError(errno.EINVAL, f"{display_text(target)} is not a regular file")
-
-
-def _new_part(target: Path, before: os.stat_result | None) -> tuple[Path, int]:
-    """Return the path of a new file in the folder of `target`, and its descriptor."""
-    # A new file gets the permissions that the umask leaves, as files of `open` do. A file that
-    # replaces one which may be private is private until it gets the permissions of the old one.
-    mode = 0o666 if before is None else 0o600
-    part = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
-    return part, os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
 
 
 def _remove_leftovers(target: Path) -> None:

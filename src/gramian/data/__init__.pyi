@@ -69,9 +69,9 @@ from .samples import sample_path as sample_path
 from .sources.as_rows import as_rows as as_rows
 from .sources.as_rows import is_collection as is_collection
 from .sources.as_table import as_table as as_table
+from .sources.as_table import has_numeric_columns as has_numeric_columns
+from .sources.as_table import needs_encoding as needs_encoding
 from .sources.convert import convert as convert
-from .sources.needs_encoding import has_numeric_columns as has_numeric_columns
-from .sources.needs_encoding import needs_encoding as needs_encoding
 from .sources.odd_values import OddValueWarning as OddValueWarning
 from .sources.training_table import TrainingTable as TrainingTable
 from .sources.training_table import read_targets as read_targets

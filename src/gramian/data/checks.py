@@ -30,17 +30,12 @@ class FiniteCheck:
     first: tuple[int, int, float] | None = field(default=None)
 
     def add(self, start: int, block: Array, targets: Float[Array, "b t"] | None = None) -> bool:
-        """Check one block.
+        """Check one block; return True if all of it is finite.
 
         - `start`: row number of the block's first row.
         - `block`, Array of shape (b, d): dense or sparse.
         - `targets`, ndarray of shape (b, t): columns that a dense block must not contain, as
           `comparable` returns them.
-
-        Returns
-        -------
-        bool
-            True if all of the block is finite.
         """
         if targets is not None:
             self.copies = self.copies or CopyCheck(self.names)

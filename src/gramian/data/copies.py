@@ -22,15 +22,10 @@ class CopyCheck:
         self._pairs: np.ndarray | None = None  # of a column and a target that were equal so far
 
     def add(self, block: Float[Array, "b d"], targets: Float[Array, "b t"]) -> bool:
-        """Compare one block.
+        """Compare one block; return False if no column can equal a target any more.
 
         - `block`, Array of shape (b, d): dense rows.
         - `targets`, ndarray of shape (b, t): targets as `comparable` returns them.
-
-        Returns
-        -------
-        bool
-            False if no column can equal a target any more: further blocks need no check.
         """
         y = targets
         if self._pairs is None:

@@ -116,12 +116,9 @@ def lazily(estimator: Any, method: str, collection: Any) -> Any:
     - `estimator`: a fitted estimator that can be pickled; the graph contains it once.
     - `method`: name of a method that maps rows to an array of as many rows.
 
-    Returns
-    -------
-    dask.array.Array
-        An array with the chunks of the collection; a data frame has chunks of unknown lengths.
-
-    The client calls the method with a row or two of zeros, for the type and shape of the result.
+    The result is a dask array with the chunks of the collection; a data frame has chunks of unknown
+    lengths. The client calls the method with a row or two of zeros, for the type and shape of the
+    result.
     """
     check_one_chunk(collection)
     array = hasattr(collection, "chunks")

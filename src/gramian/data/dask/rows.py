@@ -383,7 +383,11 @@ class DaskRows(RemoteRows):
             if isinstance(numbers, RemoteColumns):
                 columns = numbers.rows
                 if not isinstance(columns, DaskRows) or columns.starts != self.starts:
-                    descriptions = [_describe_parts(rows) for rows in (self, columns)]
+                    lengths = [
+                        (len(getattr(rows, "parts", (None,))), len(rows))
+                        for rows in (self, columns)
+                    ]
+                    descriptions = [f"{k:,} partitions of {n:,} rows" for k, n in lengths]
                     raise ValueError(
                         f"X has {descriptions[0]}, but y or sample_weight has {descriptions[1]}; "
                         "partition both alike with y.repartition(divisions=X.divisions) or "
@@ -392,11 +396,6 @@ class DaskRows(RemoteRows):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("rows on a cluster cannot be pickled, because they have a client")
-
-
-def _describe_parts(rows: RowSource) -> str:
-    parts = getattr(rows, "parts", (None,))
-    return f"{len(parts):,} partitions of {len(rows):,} rows"
 
 
 def check_one_chunk(collection: Any) -> None:

@@ -25,7 +25,7 @@ from .columns.left_out import LeftOut
 from .columns.numeric import Number
 from .columns.one_hot import OneHot
 from .columns.target_means import TargetMeans
-from .kinds import COLUMN_KINDS, Kind, fits, kind_of
+from .kinds import COLUMN_KINDS, fits, kind_of
 
 ENCODED_NUMBERS = 1 << 18
 """Values that are encoded at a time, all columns together: 2 MB of float64."""
@@ -162,7 +162,10 @@ class Encoding:
         types = dict(zip(table.schema.names, table.schema.types, strict=True))
         for column in self.used_columns:
             type_ = types[column.name]
-            if not fits(column.kind, kind_of(type_)) and not _may_fit(column, type_):
+            # Values of another kind may be gaps alone, or levels that are numbers.
+            is_level = isinstance(column, OneHot | TargetMeans) and pa.types.is_integer(type_)
+            may_fit = is_level or pa.types.is_floating(type_)
+            if not may_fit and not fits(column.kind, kind_of(type_)):
                 raise _kind_error(column, type_, table.where)
 
     def describe(self) -> dict[str, str]:
@@ -208,12 +211,6 @@ class Encoding:
         return encoding
 
 
-def _may_fit(column: ColumnEncoding, type_: pa.DataType) -> bool:
-    """Return whether values of another kind may be gaps alone, or levels that are numbers."""
-    is_level = isinstance(column, OneHot | TargetMeans) and pa.types.is_integer(type_)
-    return is_level or pa.types.is_floating(type_)
-
-
 def _convert_kind(column: ColumnEncoding, values: pa.Array, where: str) -> pa.Array:
     """Return values as the kind of training: pandas has numbers for gaps, and for some levels."""
     if fits(column.kind, kind_of(values.type)):
@@ -237,18 +234,12 @@ def _convert_kind(column: ColumnEncoding, values: pa.Array, where: str) -> pa.Ar
 
 
 def _kind_error(column: ColumnEncoding, type_: pa.DataType, where: str) -> TypeError:
+    remedy = ", or read codes such as 007 as text (pandas: dtype=str): as numbers they lose zeros"
     return TypeError(
         f"{where}: column '{column.name}' holds {type_}, but held "
         f"{COLUMN_KINDS[column.kind].words} in training; convert it first"
-        + _describe_remedy(column.kind, type_)
+        + (remedy if column.kind == "category" and pa.types.is_integer(type_) else "")
     )
-
-
-def _describe_remedy(trained: Kind, type_: pa.DataType) -> str:
-    """Return a remedy for codes that lose their leading zeros; empty for other columns."""
-    if trained != "category" or not pa.types.is_integer(type_):
-        return ""
-    return ", or read codes such as 007 as text (pandas: dtype=str): as numbers they lose zeros"
 
 
 def _is_plain(one: ColumnEncoding) -> bool:

@@ -35,12 +35,8 @@ def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     - `column`, pyarrow.Array of length b: text of any width, a dictionary of it or of other values,
       or nulls.
 
-    Returns
-    -------
-    texts : list of str or None
-        Texts; some may occur twice, or be absent from the column.
-    index : ndarray of int64 of shape (b,)
-        Positions in `texts`; -1 for a missing value, or one of `MISSING_LEVELS`.
+    Some texts may occur twice, or be absent from the column. The positions are an int64 array of
+    shape (b,), with -1 for a missing value, or one of `MISSING_LEVELS`.
     """
     if pa.types.is_null(column.type):
         return [], np.full(len(column), -1, np.int64)
@@ -76,12 +72,7 @@ def microseconds(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     - `column`, pyarrow.Array of length b: dates count from 1970, in UTC if they have a time zone;
       times of day from midnight.
 
-    Returns
-    -------
-    values : ndarray of int64 of shape (b,)
-        Microseconds; 0 in gaps.
-    gaps : ndarray of bool of shape (b,)
-
+    The results are microseconds, int64 of shape (b,), 0 in gaps, and a mask of the gaps.
     Raise OverflowError if a value is farther than 290,000 years from 1970.
     """
     gaps, type_ = missing(column), column.type

@@ -104,7 +104,10 @@ class ParquetFile:
     ) -> int:
         """Return the number of rows to decode at a time, so that texts need bounded memory."""
         schema = file.schema_arrow
-        texts = [name for name in columns if _is_long(schema.field(name).type)]
+        kinds = {name: schema.field(name).type for name in columns}
+        tests = (pa.types.is_primitive, pa.types.is_null)
+        # Values of all other types vary in length.
+        texts = [name for name, kind in kinds.items() if not any(test(kind) for test in tests)]
         if not texts:
             return max(1, int(file.metadata.num_rows))
         probe = file.iter_batches(PROBED_ROWS, row_groups=groups, columns=texts, use_threads=False)
@@ -118,11 +121,6 @@ class ParquetFile:
         if any(_is_text(column.type) for column in batch.columns):
             rows = min(rows, TEXT_BATCH_ROWS)
         return max(1, rows)
-
-
-def _is_long(kind: pa.DataType) -> bool:
-    """Return whether values of a type vary in length."""
-    return not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -31,11 +31,7 @@ def keys_of(paths: Sequence[PurePath], where: str) -> list[tuple[Key, ...]]:
     - `paths`: paths of files, relative to the folder of the table.
     - `where`: subject of error messages.
 
-    Returns
-    -------
-    list of tuple of Key
-        Keys of each file; integers if all values of a key are integers, else text.
-
+    Keys are integers if all values of a key are integers, else text.
     Raise ValueError if the files are not in folders with the same keys.
     """
     pairs = [

@@ -45,10 +45,6 @@ def remote_table(uri: str, where: str | None = None) -> Table:
       ``gs://...``, also with options such as ``?region=eu-west-1``; ``file://`` is this machine.
     - `where`: subject of error messages; the address by default.
 
-    Returns
-    -------
-    Table
-
     Raise FileNotFoundError or ValueError if there is no file at the address, or it cannot be
     reached.
 

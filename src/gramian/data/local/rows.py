@@ -18,7 +18,8 @@ from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..rows.views import column_numbers, select
 from ..tables import Table
-from ..tables.frame_rows import frame_rows, is_frame
+from ..tables.frame_rows import frame_rows
+from ..tables.frames import is_pandas
 
 
 def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
@@ -27,7 +28,7 @@ def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
         return x.rows(x.names if columns is None else [str(c) for c in columns])
     if isinstance(x, str | Path):
         return _file_rows(x, columns)
-    if is_frame(x):
+    if is_pandas(x):
         return frame_rows(x, columns)
     if (table := _as_table(x)) is not None:
         return TableRows(table, _as_names(columns))

@@ -34,16 +34,11 @@ def quantiles_of(values: np.ndarray) -> np.ndarray:
 
 
 def normal_scores(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
-    """Return the normal scores of numbers.
+    """Return the normal scores of numbers, between -3 and 3.
 
     - `x`, ndarray of shape (b,) or (b, p): numbers of one feature, or of p features.
     - `quantiles`, ndarray of shape (q,) or (p, q): quantiles in increasing order; the score of a
       repeated quantile is the middle of its scores.
-
-    Returns
-    -------
-    ndarray of the shape of x
-        Scores between -3 and 3.
     """
     table = np.ascontiguousarray(np.atleast_2d(quantiles), np.float64)
     numbers = np.ascontiguousarray(x, np.float64).reshape(-1, len(table))

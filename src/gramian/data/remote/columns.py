@@ -17,7 +17,7 @@ from ..rows.columns import Columns, all_finite
 from ..rows.digest import digest
 from ..rows.transform import cast_rows
 from ..rows.views import select, subset
-from .reductions import MOST_VALUES, Count, Look, LookedUp
+from .rows import MOST_VALUES, Count, Look, LookedUp
 
 MOST_TAKEN = 1 << 20
 """Rows up to which selected numbers are gathered; they fit in a few MB."""

@@ -78,15 +78,7 @@ class ArrayRows(RowSource):
 
 
 def check_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Raise a readable error for anything but a matrix with rows and columns.
-
-    - `shape`: shape of the user's data.
-
-    Returns
-    -------
-    tuple of int
-        The same shape ``(n, d)``.
-    """
+    """Return the shape of the user's data; raise ValueError unless it has rows and columns."""
     if len(shape) == 1:
         raise ValueError(
             f"expected a 2-D array of shape (rows, features), got a 1-D array of {shape[0]} "

@@ -143,10 +143,7 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     - `column`: a column of a type that `choose_columns` accepts.
     - `name`: name of a feature.
 
-    Returns
-    -------
-    ndarray of shape (b,)
-        A view of the column where Arrow allows it.
+    The result is a view of the column where Arrow allows it.
     """
     kind = column.type
     if pa.types.is_floating(kind):

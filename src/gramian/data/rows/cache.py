@@ -57,12 +57,10 @@ class DecodedRows(RowSource):
         if self._file is not None:
             # Mapping a block starts its reading from disk, so that the next block is on its way
             # while the present one is used.
-            return prefetch(self._read_again(self._file, size))
+            file, d, dtype = self._file, self.shape[1], self.dtype
+            parts = slices(len(self), size)
+            return prefetch((part, file.memory_map(part, d, dtype)) for part in parts)
         return self._keeping(size) if self._keeps else self._rows.blocks(size)
-
-    def _read_again(self, file: _File, size: int) -> Iterator[tuple[slice, Array]]:
-        for part in slices(len(self), size):
-            yield part, file.memory_map(part, self.shape[1], self.dtype)
 
     def _keeping(self, size: int) -> Iterator[tuple[slice, Array]]:
         """Write each block before it is used; delete the file if the pass is not completed."""

@@ -28,11 +28,6 @@ def float_for(name: str, what: str = "the data") -> xp.DType:
 
     - `name`: name of a type of NumPy without byte order, such as ``"int16"``.
     - `what`: subject of the error message.
-
-    Returns
-    -------
-    dtype
-        float32 or float64.
     """
     if name in _TO_FLOAT32:
         return xp.float32

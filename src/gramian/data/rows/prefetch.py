@@ -21,11 +21,6 @@ def prefetch(items: Iterator[Item]) -> Iterator[Item]:
 
     - `items`: used by one thread at a time. Its exceptions are raised to the consumer, in order.
 
-    Yields
-    ------
-    object
-        The same items in the same order.
-
     At most two items exist at once: the one in use, and the next. If the consumer stops early, the
     item in progress is finished and dropped, and the thread ends before control returns.
     """

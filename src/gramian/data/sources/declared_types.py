@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
 
 from ..._messages.errors import TextError
@@ -15,7 +13,7 @@ from ..formats.csv.columns.odd_values import read_values
 from ..formats.csv.columns.parsers import Reading
 from ..formats.csv.columns.readings import DeclaredColumn
 from ..rows import arrow_compute as pc
-from ..tables.base import Table, check_columns
+from ..tables.base import DerivedTable, Table, check_columns
 from ..tables.column_reading import ColumnReading, OddValues
 from ..tables.read_options import ReadOptions
 from ..tables.target import is_number
@@ -24,7 +22,7 @@ LOOKED_ROWS = 1 << 16
 """Rows of a batch while the reading of declared columns is inferred."""
 
 
-class DeclaredTable(Table):
+class DeclaredTable(DerivedTable):
     """A table whose columns have the types that options declare.
 
     - `options`: its `types` and `missing` are used.
@@ -34,20 +32,15 @@ class DeclaredTable(Table):
     def __init__(
         self, table: Table, options: ReadOptions, columns: dict[str, DeclaredValues]
     ) -> None:
-        self._table, self._columns = table, columns
+        self._columns = columns
         ignored = {name for name, kind in options.types.items() if kind == "ignore"}
         fields = [field for field in table.schema if field.name not in ignored]
-        self.schema = pa.schema(
-            [(f.name, columns[f.name].type if f.name in columns else f.type) for f in fields]
-        )
-        self.where, self.num_rows, self.named = table.where, table.num_rows, table.named
-        self.random_access = table.random_access
-        self.column_readings = {
-            **table.column_readings,
-            **{name: column.column_reading for name, column in columns.items()
-               if column.reading is not None},
-        }  # fmt: skip
-        self.reading, self.first_row = options.for_model, table.first_row
+        types = {name: column.type for name, column in columns.items()}
+        super().__init__(table, pa.schema([(f.name, types.get(f.name, f.type)) for f in fields]))
+        read = {name: column for name, column in columns.items() if column.reading is not None}
+        readings = {name: column.column_reading for name, column in read.items()}
+        self.column_readings = {**table.column_readings, **readings}
+        self.reading = options.for_model
 
     @classmethod
     def of(cls, table: Table, options: ReadOptions) -> DeclaredTable:
@@ -69,16 +62,8 @@ class DeclaredTable(Table):
             columns[entry.name] = values
         return cls(table, options, columns)
 
-    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Convert the batches of the table; see `Table.batches`."""
-        for batch in self._table.batches(columns, size):
-            yield self._convert(batch)
-
-    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Convert rows of the table; see `Table.take`."""
-        return self._convert(self._table.take(columns, index))
-
-    def _convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Convert the values of declared columns."""
         names = batch.schema.names
         arrays = [
             self._columns[name].convert(array) if name in self._columns else array

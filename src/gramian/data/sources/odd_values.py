@@ -19,10 +19,7 @@ def report_odd_values(table: Table, columns: Collection[str], *, strict: bool = 
     - `columns`: columns to report; names that the table does not have are ignored.
     - `strict`: whether to refuse them instead.
 
-    Raises
-    ------
-    ValueError
-        With `strict`, if there is such a value; the message names column, row and value.
+    Raise ValueError with `strict` if there is such a value; it names column, row and value.
     """
     texts = [_describe(table, name) for name in columns if _count(table, name)]
     if not texts:

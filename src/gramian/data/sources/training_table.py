@@ -117,12 +117,7 @@ def drop_missing_target_rows(
 ) -> tuple[Table, np.ndarray | None]:
     """Leave out rows without a target, and warn of their number.
 
-    Returns
-    -------
-    Table
-    ndarray of bool of shape (n,), or None
-        Which rows have all targets; None if all have.
-
+    The results are the table, and a mask of the rows that have all targets; None if all have.
     Raise ValueError if no row has a target, or its name is not known.
     """
     if target is None:

@@ -129,6 +129,29 @@ class Table(ABC):
         return self.num_rows
 
 
+class DerivedTable(Table):
+    """Base of tables that change the batches of another local table, `source`, as they are read."""
+
+    def __init__(self, source: Table, schema: pa.Schema) -> None:
+        self.source, self.schema = source, schema
+        self.where, self.num_rows, self.named = source.where, source.num_rows, source.named
+        self.random_access, self.first_row = source.random_access, source.first_row
+        self.column_readings, self.reading = source.column_readings, source.reading
+
+    def change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return some columns of some rows, changed."""
+        return batch
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        yield from map(self.change, self.source.batches(columns, size))
+
+    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
+        return self.change(self.source.take(columns, index))
+
+    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
+        return self.source.spread(names)
+
+
 class NumberRows(RowSource):
     """Columns of numbers of a table, converted as they are read.
 

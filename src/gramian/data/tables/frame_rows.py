@@ -13,11 +13,7 @@ from ..rows.array import ArrayRows, check_matrix
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..rows.dtypes import EXACT_INTEGER, WIDE_INTEGERS, warn_of_rounding
-
-
-def is_frame(x: Any) -> bool:
-    """Return whether an object is a pandas DataFrame, without importing pandas."""
-    return type(x).__module__.split(".")[0] == "pandas" and hasattr(x, "iloc") and x.ndim == 2
+from .frames import is_pandas
 
 
 def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSource:
@@ -25,10 +21,7 @@ def frame_rows(frame: Any, columns: Sequence[str | int] | None = None) -> RowSou
 
     - `frame`: a frame, whose index is not used. Missing values, also of nullable types, become NaN.
 
-    Returns
-    -------
-    RowSource of shape (n, d)
-        Rows with feature names if all labels are strings, as in scikit-learn.
+    Rows have feature names if all labels are strings, as in scikit-learn.
     """
     if columns is not None:
         missing = [str(c) for c in columns if c not in frame.columns]
@@ -57,7 +50,7 @@ def warn_of_rounded_columns(x: Any) -> None:
 
     `ArrayRows` warns about arrays and frames of a single type.
     """
-    if is_frame(x):
+    if is_pandas(x):
         for name, kind in x.dtypes.items() if len(set(x.dtypes)) > 1 else ():
             if str(kind).lower() in WIDE_INTEGERS:
                 # Nullable types are called Int64, and NumPy's type of the same size int64.

@@ -111,11 +111,7 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
 
     - `where`: subject of error messages.
 
-    Returns
-    -------
-    pyarrow.Schema
-        Schema without metadata; large strings and string views become strings, also in categories.
-
+    It has no metadata; large strings and string views become strings, also in categories.
     Raise ValueError if there is no row or no column, or two columns of one name.
     """
     plain = _plain_schema(schema, where)
@@ -156,13 +152,7 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def plain_table(table: pa.Table, where: str) -> pa.Table:
-    """Return the columns of a table, in the types of `plain_schema`.
-
-    Raises
-    ------
-    ValueError
-        As in `plain_schema` and `check_buffers`.
-    """
+    """Return the columns of a table, in the types of `plain_schema`; errors as there."""
     check_buffers(table, where)
     schema = plain_schema(table.schema, where, table.num_rows)
     if schema.equals(table.schema):

@@ -10,11 +10,12 @@ import pyarrow as pa
 from ..._messages.errors import TextError
 from ..rows import arrow_compute as pc
 from ..rows.arrow import LastSchemas, is_list
-from .base import Table
-from .stored import one_batch
+from ..rows.base import slices
+from .base import DerivedTable, Table
+from .stored import exactly
 
 
-class ListColumns(Table):
+class ListColumns(DerivedTable):
     """A table that splits each column ``x`` of lists of numbers into ``x[0]``, ``x[1]``, ...
 
     Embeddings of texts and images are often stored as lists. All lists of a column have one length
@@ -23,17 +24,11 @@ class ListColumns(Table):
     - `table`: local table.
     - `lengths`: lengths k of the columns of lists; see `lengths_of`.
 
-    Raises
-    ------
-    ValueError
-        While reading, if a list has another length.
+    Reading raises ValueError if a list has another length.
     """
 
     def __init__(self, table: Table, lengths: Mapping[str, int]) -> None:
-        self._table, self._lengths = table, dict(lengths)
-        self.where, self.num_rows, self.named = table.where, table.num_rows, table.named
-        self.random_access = table.random_access
-        self.column_readings, self.first_row = table.column_readings, table.first_row
+        self._lengths: dict[str, int] = dict(lengths)
         fields, self._place = [], {}
         for field in table.schema:
             k = self._lengths.get(field.name)
@@ -43,15 +38,15 @@ class ListColumns(Table):
             for i, name in enumerate(self._elements(field.name, k)):
                 self._place[name] = field.name, i
                 fields.append(pa.field(name, field.type.value_type))
-        self.schema = pa.schema(fields)
+        super().__init__(table, pa.schema(fields))
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Read the lists, and divide them; see `Table.batches`."""
-        for batch in self._table.batches(self._read(columns), size):
+        for batch in self.source.batches(self._read(columns), size):
             yield self._divide_lists(batch, columns)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        return self._divide_lists(self._table.take(self._read(columns), index), columns)
+        return self._divide_lists(self.source.take(self._read(columns), index), columns)
 
     def spread(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return names with each column of lists replaced by the columns of its numbers."""
@@ -125,16 +120,13 @@ def lengths_of(table: Table) -> dict[str, int]:
 
 @LastSchemas
 def _lists_of_numbers(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if _holds_numbers(field.type)]
-
-
-def _holds_numbers(kind: pa.DataType) -> bool:
-    """Return whether values are lists of numbers or booleans."""
+    """Return the columns whose values are lists of numbers or booleans."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return is_list(kind) and any(test(kind.value_type) for test in tests)
+    lists = [field for field in schema if is_list(field.type)]
+    return [field.name for field in lists if any(test(field.type.value_type) for test in tests)]
 
 
-class FilteredTable(Table):
+class FilteredTable(DerivedTable):
     """Some rows of another table, in order.
 
     - `is_kept`: at least one.
@@ -143,28 +135,18 @@ class FilteredTable(Table):
     """
 
     def __init__(self, table: Table, is_kept: np.ndarray) -> None:
-        self._table, self._is_kept, self._index = table, is_kept, np.flatnonzero(is_kept)
-        self.where, self.schema, self.named = table.where, table.schema, table.named
-        self.num_rows, self.random_access = len(self._index), table.random_access
-        self.column_readings, self.first_row = table.column_readings, table.first_row
-        self.reading = table.reading
+        super().__init__(table, table.schema)
+        self._is_kept, self._index = is_kept, np.flatnonzero(is_kept)
+        self.num_rows = len(self._index)
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Read batches, and join batches that became short; see `Table.batches`."""
-        start, waiting = 0, None
-        for batch in self._table.batches(columns, size):
-            is_kept = self._is_kept[start : start + batch.num_rows]
-            start += batch.num_rows
-            kept_rows = pa.Table.from_batches([batch.filter(pa.array(is_kept))])
-            waiting = kept_rows if waiting is None else pa.concat_tables([waiting, kept_rows])
-            if waiting.num_rows >= size:
-                yield one_batch(waiting.slice(0, size))
-                waiting = waiting.slice(size)
-        if waiting is not None and waiting.num_rows:
-            yield one_batch(waiting)
+        parts = slices(len(self.source), size)
+        kept_batches = (
+            batch.filter(pa.array(self._is_kept[part]))
+            for part, batch in zip(parts, self.source.batches(columns, size), strict=False)
+        )
+        return exactly(kept_batches, pa.schema([self.schema.field(name) for name in columns]), size)
 
     def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        return self._table.take(columns, self._index[index])
-
-    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self._table.spread(names)
+        return self.source.take(columns, self._index[index])

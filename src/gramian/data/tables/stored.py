@@ -93,12 +93,7 @@ def take_pieces(
 
     - `wanted`: row indices, increasing and distinct.
 
-    Yields
-    ------
-    part : slice
-        Slice of `wanted`; together the slices cover it in order.
-    batch : pyarrow.RecordBatch
-        The rows of this slice.
+    Yields slices of `wanted`, which cover it in order, and the rows of each slice.
     """
     counts = np.asarray(table.counts)
     ends = np.cumsum(counts)

@@ -173,10 +173,6 @@ def _collect_values(parts: Iterable[pa.Array], where: str, name: str, length: in
     - `name`: the column, likewise.
     - `length`: number of values. Numbers are written into one array, so that batches are never in
       memory together.
-
-    Returns
-    -------
-    ndarray of shape (length,)
     """
     chunks = (_chunk_values(part, where, name) for part in parts if len(part))
     first = next(chunks)

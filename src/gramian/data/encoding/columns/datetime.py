@@ -158,12 +158,8 @@ def _is_date(type_: pa.DataType) -> bool:
     return bool(pa.types.is_date(type_) or (is_timestamp and type_.tz is None))
 
 
-def _is_zoned(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
-
-
 @column_kind("date", "dates without a time zone", _is_date)
-@column_kind("zoned date", "times with a time zone", _is_zoned)
+@column_kind("zoned date", "times with a time zone", lambda t: getattr(t, "tz", None) is not None)
 @column_kind("time", "times of day", pa.types.is_time)
 @column_kind("duration", "durations", pa.types.is_duration)
 class DateObserver(Observer):
@@ -244,13 +240,17 @@ def offers(date: Date, varied: Sequence[str], levels: Sequence[str]) -> Iterator
         if name not in date.cycles:
             yield Offer(partial(_add_cycle, name))
     for name in levels:
-        yield Offer(lambda d, name=name: replace(d, levels=(*d.levels, name)), is_clear=True)
+        yield Offer(partial(_add_levels, name), is_clear=True)
     for _ in range(2):
         yield Offer(lambda d: replace(d, scale=(d.scale[0] / ELAPSED_STRETCH, *d.scale[1:])))
 
 
 def _add_cycle(name: str, date: Date) -> Date:
     return replace(date, cycles=tuple(c for c in CYCLE_LENGTHS if c in (*date.cycles, name)))
+
+
+def _add_levels(name: str, date: Date) -> Date:
+    return replace(date, levels=(*date.levels, name))
 
 
 DAY_MICROSECONDS = 86_400 * 10**6

@@ -48,9 +48,7 @@ class Tally:
         - `targets`, ndarray of float64 of shape (b, t).
         - `folds`, ndarray of int8 of shape (b,).
 
-        Raises
-        ------
-        TooMany
+        Raise TooMany if they are too many, or too long.
         """
         present_codes = np.unique(index)
         # The last place, -1, is for missing values, which are row 0.

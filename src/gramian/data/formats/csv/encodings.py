@@ -65,12 +65,8 @@ def encoding_of(
     - `path`: for the error.
     - `options`: encoding of the file, or of the files of training.
 
-    Returns
-    -------
-    encoding : str
-        UTF-32 by its mark, UTF-16 by its mark or its zeros, else UTF-8 where the bytes are, else
-        the encoding of training or a likely one.
-    remark : Text or None
+    The encoding is UTF-32 by its mark, UTF-16 by its mark or its zeros, else UTF-8 where the bytes
+    are, else the encoding of training or a likely one.
 
     Raise ValueError if there are zero bytes, which no text has, or UTF-8 that is damaged, or bytes
     that are not of the given encoding.
@@ -159,10 +155,7 @@ def check_utf8(parts: Iterable[bytes], path: Path, *, whole: bool = False) -> No
     - `path`: for the error.
     - `whole`: whether the text ends with the last part.
 
-    Raises
-    ------
-    ValueError
-        Names the place of the byte.
+    Raise ValueError, which names the place of the byte.
     """
     place, line, unread, ascii_only = 0, 1, b"", True
     # The empty part after the last one ends the text: a letter that is cut there is damage.

@@ -204,10 +204,7 @@ def _is_text(path: Path) -> bool:
 def standard_input(options: ReadOptions = DEFAULT_OPTIONS) -> Table:
     """Read a table of text from standard input, which can be read only once.
 
-    Returns
-    -------
-    Table
-        Its text is in a temporary file until the table is read.
+    Its text is in a temporary file until the table is read.
     """
     handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".csv")
     with os.fdopen(handle, "wb") as file:

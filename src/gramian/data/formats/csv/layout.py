@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 from ...._messages.errors import TextError
@@ -185,18 +185,14 @@ def find_layout(text: str, options: ReadOptions, *, whole: bool) -> Layout:
     above = next((i for i, line in enumerate(lines) if line.strip()), 0)
     plain = _divide("".join(lines[above:]), options, whole)
     if plain.width > 1 and plain.share >= ALIKE_SHARE and not _is_title(plain.rows[0]):
-        return _with_lines(plain, above)
+        return replace(plain, skipped_lines=above)
     if options.header in (None, True):
         titled = _below_title(lines, above, options, whole)
         if titled is not None:
             return titled
     if plain.width == 1 and options.separator is None:
         _check_alignment(plain.rows)
-    return _with_lines(plain, above)
-
-
-def _with_lines(layout: Layout, above: int) -> Layout:
-    return Layout(layout.separator, layout.rows, above, layout.share)
+    return replace(plain, skipped_lines=above)
 
 
 def _comment_lines(lines: Sequence[str]) -> int:
@@ -222,7 +218,7 @@ def _below_comments(lines: list[str], above: int, options: ReadOptions, whole: b
         names = fields
     has_header = any(is_number(field) for field in table.rows[0]) if table.rows else False
     if names is None or not has_header or isinstance(options.header, tuple):
-        return _with_lines(table, above)
+        return replace(table, skipped_lines=above)
     if is_plain:  # a header line whose first name begins with such a sign
         rows = [_fields(lines[comments[0]], table.separator), *table.rows]
         return Layout(table.separator, rows, comments[0], table.share)

@@ -60,7 +60,9 @@ class LineFilter:
                 text, self._is_first = text.removeprefix("\ufeff"), False
             end = max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1 if data else len(text)
             lines, self._rest = self._skip(text[:end]), text[end:]
-            rewritten = self._rewrite(lines)
+            if self._comment is not None:
+                lines = drop_comments(lines, self._comment)
+            rewritten = unify_spaces(lines) if self._spaces else lines
             if rewritten or not data:
                 return rewritten.encode()
 
@@ -71,8 +73,3 @@ class LineFilter:
         dropped = min(self._skipped_lines, len(lines))
         self._skipped_lines -= dropped
         return "".join(lines[dropped:])
-
-    def _rewrite(self, text: str) -> str:
-        if self._comment is not None:
-            text = drop_comments(text, self._comment)
-        return unify_spaces(text) if self._spaces else text

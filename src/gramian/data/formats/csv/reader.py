@@ -40,10 +40,7 @@ class NotOfThisDialectError(ValueError):
 def strings(path: Path, dialect: Dialect) -> Iterator[pa.RecordBatch]:
     """Parse a CSV file to batches of text.
 
-    Yields
-    ------
-    pyarrow.RecordBatch
-        With columns of text named ``"0", "1", ...``; an empty field is null.
+    They have columns of text named ``"0", "1", ...``; an empty field is null.
 
     Raise NotOfThisDialectError if bytes are not of the encoding, or a row is longer than a block of
     the parser. Raise ValueError if the file is damaged, a row has more or fewer fields than the

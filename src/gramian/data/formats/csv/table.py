@@ -51,11 +51,8 @@ def text_table(
     - `where`: subject of error messages; the path by default.
     - `more`: files with more rows of the same columns, in any order.
 
-    Returns
-    -------
-    Table
-        In memory; of a file with more than `HELD_BYTES` of text, in a temporary file in
-        ``tempfile.gettempdir()``, that is removed with the table.
+    The table is in memory; of a file with more than `HELD_BYTES` of text, in a temporary file in
+    ``tempfile.gettempdir()``, that is removed with the table.
 
     Raise FileNotFoundError or ValueError if it is no table of text with a header line and rows that
     all have its fields, or a column cannot be read as in training.
@@ -68,8 +65,15 @@ def text_table(
     dialects = {file: sniff(file, options) for file in (path, *more)}
     if not options.is_stored:
         check_columns(where, dialects[path].names, list(options.types))
+    first_names = dialects[path].names
     for file in more:
-        _check_same_names(file, dialects[file].names, path, dialects[path].names)
+        names = dialects[file].names
+        if sorted(names) != sorted(first_names):
+            other_names = sorted(set(names) ^ set(first_names)) or sorted(names)
+            raise ValueError(
+                f"{file} has other columns than {path}: {join_words(other_names[:5])}; all files "
+                "of a table have the same columns"
+            )
     with ExitStack() as stack:
         for file in dialects:
             stack.enter_context(FileStamp.of(file).require_unchanged(file))
@@ -80,18 +84,6 @@ def text_table(
             # ends.
             except NotOfThisDialectError as error:
                 dialects[error.path] = error.dialect
-
-
-def _check_same_names(
-    path: Path, names: Sequence[str], first: Path, first_names: Sequence[str]
-) -> None:
-    """Refuse a file of a table of several that has other columns than the first one."""
-    if sorted(names) != sorted(first_names):
-        other_names = sorted(set(names) ^ set(first_names)) or sorted(names)
-        raise ValueError(
-            f"{path} has other columns than {first}: {join_words(other_names[:5])}; all files of a "
-            "table have the same columns"
-        )
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from ...._messages.checks import join_words
 from ...rows import arrow_compute as pc
 from ...rows.arrow import LastSchemas
-from ...tables.base import Table
+from ...tables.base import DerivedTable, Table
 from ...tables.read_options import ReadOptions
 from ...tables.stored import MemoryTable
 from .columns.conversion import TypedColumns, typed_columns, without_missing
@@ -35,11 +34,8 @@ def read_text_columns(table: pa.Table, where: str, options: ReadOptions) -> Tabl
 
     Raise ValueError if a column cannot be read as in training.
 
-    Warns
-    -----
-    UserWarning
-        If all texts are plain numbers: no library reads these as text by default, so they stay
-        text.
+    Warn if all texts are plain numbers: no library reads these as text by default, so they stay
+    text.
     """
     frame = MemoryTable(table, where)
     _warn_of_bare_numbers(frame, options)
@@ -83,9 +79,7 @@ def _warn_of_bare_numbers(frame: Table, options: ReadOptions) -> None:
 def stream_text_columns(table: Table, options: ReadOptions) -> Table:
     """Return a table of a file, such as Parquet, whose texts are read as in a file of text.
 
-    Raises, warns
-    -------------
-    As `read_text_columns`.
+    Errors and warnings are as in `read_text_columns`.
 
     Cost: a pass over the columns of text, which ends early if they are levels; two more if they
     have odd values or are plain numbers.
@@ -160,37 +154,26 @@ def _infer_columns(
     return typed_columns(inference, readings, names, where, options, first_row=0), has_odd
 
 
-class TextColumnsTable(Table):
+class TextColumnsTable(DerivedTable):
     """A table of a file whose columns of text are read as in a file of text.
 
     - `columns`: of its columns of text.
     """
 
     def __init__(self, table: Table, columns: TypedColumns, options: ReadOptions) -> None:
-        self.source, self._columns, self._missing = table, columns, options.missing
+        self._columns, self._missing = columns, options.missing
         types = dict(zip(columns.schema.names, columns.schema.types, strict=True))
-        self.schema = pa.schema([(f.name, types.get(f.name, f.type)) for f in table.schema])
-        self.where, self.num_rows, self.named = table.where, table.num_rows, table.named
-        self.random_access, self.first_row = table.random_access, table.first_row
-        self.column_readings, self.reading = columns.column_readings(), table.reading
+        schema = pa.schema([(f.name, types.get(f.name, f.type)) for f in table.schema])
+        super().__init__(table, schema)
+        self.column_readings = columns.column_readings()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Names of the columns that are texts in the file."""
         return tuple(self._columns.schema.names)
 
-    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Read batches, and convert their texts; see `Table.batches`."""
-        yield from map(self._convert, self.source.batches(columns, size))
-
-    def take(self, columns: Sequence[str], index: np.ndarray) -> pa.RecordBatch:
-        """Gather rows, and convert their texts; see `Table.take`."""
-        return self._convert(self.source.take(columns, index))
-
-    def spread(self, names: Sequence[str]) -> tuple[str, ...]:
-        return self.source.spread(names)
-
-    def _convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Convert the texts of a batch."""
         if self._missing:
             texts = [name for name in batch.schema.names if name in self.texts]
             if texts:

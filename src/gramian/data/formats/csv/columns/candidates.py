@@ -12,7 +12,7 @@ from ....rows import arrow_compute as pc
 from ....tables.column_reading import TEXT_COLUMN, ColumnReading
 from .odd_values import LOOK_SHARE, ONE_ODD_ROWS, allowed_count, find_odd, without
 from .parsers import NOTHING_READING, Reading, clean_texts
-from .readings import ALL_READINGS, DeclaredColumn, late_readings, readings_of
+from .readings import ALL_READINGS, DeclaredColumn, first_readings, late_readings, readings_of
 
 SAMPLE_VALUES = 24
 """Values of a batch, spread over it, that tell which readings may read nearly all."""
@@ -40,7 +40,7 @@ class ColumnCandidates:
       does not read.
     """
 
-    counts: Mapping[Reading, int] = field(default_factory=PLAIN_COLUMN.readings)
+    counts: Mapping[Reading, int] = field(default_factory=lambda: first_readings(PLAIN_COLUMN))
     stored: ColumnReading | None = None
     values: int = 0
     is_late: bool = False
@@ -56,7 +56,7 @@ class ColumnCandidates:
     ) -> ColumnCandidates:
         """Return the readings of a column before its first value."""
         if stored is None or stored.name == NOTHING_READING.name:
-            return cls(declared.readings(), declared=declared)
+            return cls(first_readings(declared), declared=declared)
         if stored == TEXT_COLUMN:
             return cls({})
         return cls(dict.fromkeys(readings_of(stored), 0), stored)

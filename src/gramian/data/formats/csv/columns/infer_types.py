@@ -88,13 +88,7 @@ class Inference:
         ]
 
     def guessed_marks(self) -> list[tuple[int, str]]:
-        """Return columns of numbers such as 1,234 that other libraries may read otherwise.
-
-        Returns
-        -------
-        list of (int, str)
-            Columns, and the names of their readings.
-        """
+        """Return columns of numbers such as 1,234 that others may read otherwise, and readings."""
         best = [self._with_decimal(column.best()) for column in self._columns]
         needed = {mark for mark in ".," if any(_needs(mark, possible) for possible in best)}
         guesses = []

@@ -159,11 +159,8 @@ def detect_mark(sample: Sequence[str]) -> Mark | None:
 
     - `sample`: without texts for missing values.
 
-    Returns
-    -------
-    Mark or None
-        Without currency and unit, if numbers have other signs or groups; None if too few of the
-        texts are numbers, or they have different marks.
+    The mark is without currency and unit if numbers have other signs or groups; it is None if too
+    few of the texts are numbers, or they have different marks.
     """
     matches = [_MARKED_NUMBER.fullmatch(text) for text in sample]
     marks = Counter(_mark_of(match) for match in matches if match is not None)

@@ -32,11 +32,8 @@ def find_odd(reading: Reading, texts: pa.Array, limit: int) -> np.ndarray | None
 
     - `texts`: without space around them, nulls for missing values.
 
-    Returns
-    -------
-    ndarray of int64, or None
-        None if there are more of them than `limit`, or they show that the column is of another
-        kind: a code among numbers, or only one of two words for booleans.
+    The result is None if there are more of them than `limit`, or they show that the column is of
+    another kind: a code among numbers, or only one of two words for booleans.
     """
     odd = _unread(reading, texts, limit)
     return odd if odd is None or len(odd) == 0 or _are_odd(reading, texts, odd) else None
@@ -74,13 +71,7 @@ def read_values(
     - `gaps`: texts that are missing values, besides `MISSING_TEXTS`.
     - `limit`: odd values, at most.
 
-    Returns
-    -------
-    values : pyarrow.Array
-        Nulls where texts are odd.
-    places : list of int
-    odd_texts : list of str
-
+    The results are values, with nulls where texts are odd, and the places and the texts of these.
     Raise pyarrow.ArrowInvalid if more texts are odd.
     """
     if not gaps and (values := _try_parse(reading, texts)) is not None:

@@ -217,17 +217,9 @@ BOOLEAN_READINGS = tuple(
     _boolean(*pair.split("/"))
     for pair in (
         *("true/false", "yes/no", "t/f", "y/n", "ja/nein", "ja/nee", "ja/nej", "oui/non", "sí/no"),
-        *(
-            "si/no",
-            "sim/não",
-            "да/нет",
-            "wahr/falsch",
-            "vrai/faux",
-            "verdadero/falso",
-            "vero/falso",
-            *("tak/nie", "ano/ne", "áno/nie", "da/ne", "evet/hayır", "igen/nem", "kyllä/ei"),
-            *("ναι/όχι", "はい/いいえ", "是/否", "예/아니오"),
-        ),
+        *("si/no", "sim/não", "да/нет", "wahr/falsch", "vrai/faux", "verdadero/falso"),
+        *("vero/falso", "tak/nie", "ano/ne", "áno/nie", "da/ne", "evet/hayır", "igen/nem"),
+        *("kyllä/ei", "ναι/όχι", "はい/いいえ", "是/否", "예/아니오"),
     )
 )
 SPELLED_BOOLEANS = tuple(reading.name for reading in BOOLEAN_READINGS[1:])

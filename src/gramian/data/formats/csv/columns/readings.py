@@ -133,13 +133,10 @@ class DeclaredColumn:
         orders = order_letters(reading.order), order_letters(self.date_format)
         return orders[0] == orders[1] or len(orders[1]) < 3
 
-    def readings(self) -> Mapping[Reading, int]:
-        """Return the readings to try first, in the order of preference, and no odd values."""
-        return _first_readings(self)
-
 
 @cache
-def _first_readings(declared: DeclaredColumn) -> Mapping[Reading, int]:
+def first_readings(declared: DeclaredColumn) -> Mapping[Reading, int]:
+    """Return the readings to try first, in the order of preference, and no odd values."""
     own: list[Reading] = []
     if declared.date_format is not None and "%" in declared.date_format:
         own.append(format_reading(declared.date_format))
