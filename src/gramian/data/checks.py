@@ -129,15 +129,12 @@ class _Looked(BlockReduction[FiniteCheck]):
     names: tuple[str, ...] | None
 
     def __call__(self, start: int, block: Array, *targets: Any) -> FiniteCheck:
-        """Check a first block."""
         return self.add(FiniteCheck(self.names), start, block, *targets)
 
     def merge(self, a: FiniteCheck, b: FiniteCheck) -> FiniteCheck:
-        """Merge the counts of two parts."""
         return a.merge(b)
 
     def add(self, total: FiniteCheck, start: int, block: Array, *targets: Any) -> FiniteCheck:
-        """Check the next block."""
         total.add(start, block, *targets)
         return total
 

@@ -12,7 +12,6 @@ from ..._arrays import Array, RandomStream
 from ..._messages.checks import join_words
 from ..._messages.errors import TextWarning
 from ..tables.base import Table, check_columns
-from ..tables.column_reading import ColumnReading
 from .columns.base import ColumnEncoding, Part
 from .columns.datetime import Date, offers
 from .columns.left_out import TEXT_REASONS, LeftOut
@@ -103,13 +102,18 @@ class FittedEncoding:
         Cost: one pass; a sample of rows; for a category 5 (t + 1) numbers per
         level.
         """
-        names = _names(table) if columns is None else list(columns)
+        if columns is None:
+            columns = [name for name in table.names if not name.startswith("__index_level_")]
+        names = list(columns)
         check_columns(table.where, table.names, names)
         settings = Settings(numbers, max_levels, smoothing, frozenset(text_features))
         training = Training.of(table, _targets(targets, table.num_rows), keep, rng)
         learned = learn(training, names, settings, rng, sample_bytes=sample_bytes)
         encoding = Encoding(_confirm_offers(learned, training, rng), learned.dtype)
-        encoding = replace(encoding, readings=_readings(table, encoding.names))
+        pairs = [(name, table.column_readings.get(name)) for name in encoding.names]
+        # How columns were read, if a new file might be read in another way.
+        readings = {name: how for name, how in pairs if how and not how.is_canonical}
+        encoding = replace(encoding, readings=readings)
         if encoding.width == 0 and not encoding.plain:
             column_texts = [f"{name} ({why})" for name, why in encoding.describe().items()]
             raise ValueError(
@@ -158,10 +162,10 @@ def _confirm_offers(
         if isinstance(date, Date) and date.name in learned.offered:
             values = table.take([date.name], rows).column(0)
             part = Part(table.where, rows, first_row=table.first_row)
-            for offer in offers(date, *learned.offered[date.name]):
-                changed = offer.change(date)
+            for change, is_clear in offers(date, *learned.offered[date.name]):
+                changed = change(date)
                 features = (candidate.encode(values, part) for candidate in (changed, date))
-                if gain.accept(*features, is_clear=offer.is_clear):
+                if gain.accept(*features, is_clear=is_clear):
                     date = changed
             columns[j] = date
     return tuple(columns)
@@ -180,16 +184,6 @@ def _warn_of_texts(where: str, encoding: Encoding) -> None:
             where, "; ".join(texts),
         )  # fmt: skip
         warnings.warn(warning, stacklevel=2)
-
-
-def _names(table: Table) -> list[str]:
-    return [name for name in table.names if not name.startswith("__index_level_")]
-
-
-def _readings(table: Table, names: Sequence[str]) -> dict[str, ColumnReading]:
-    """Return how columns were read, if a new file might be read in another way."""
-    pairs = [(name, table.column_readings.get(name)) for name in names]
-    return {name: reading for name, reading in pairs if reading and not reading.is_canonical}
 
 
 def _targets(targets: np.ndarray | Array | None, n: int) -> np.ndarray:

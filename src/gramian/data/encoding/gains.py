@@ -23,8 +23,7 @@ class HeldOutGain:
     def add(self, features: np.ndarray, targets: np.ndarray, folds: np.ndarray) -> None:
         """Add rows.
 
-        - `features`, ndarray of shape (b, k).
-        - `targets`, ndarray of shape (b, t).
+        - `features`, ndarray of shape (b, k); `targets`, ndarray of shape (b, t).
         - `folds`, ndarray of int of shape (b,).
         """
         if len(targets) == 0 or targets.shape[1] == 0:

@@ -87,8 +87,7 @@ class Training:
             np.unique(rng.integers(count, size=(2 * sample_limit,))) if is_sparse_sample else None
         )
         order = rng.permutation(count if drawn_rows is None else len(drawn_rows))[:sample_limit]
-        drawn: np.ndarray = np.sort(order if drawn_rows is None else drawn_rows[order])
-        return drawn
+        return np.sort(order if drawn_rows is None else drawn_rows[order])
 
     def batches(
         self, names: Sequence[str]

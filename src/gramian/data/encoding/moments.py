@@ -102,7 +102,10 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: np.ndarray) -> 
     seen_counts = moments.value_counts.astype(np.int64).tolist()
     middle = (moments.origin + moments.mean).tolist()
     # Only columns with gaps need a median, and a search for NaN.
-    columns = [_values(sample[:, j], gaps=count < n) for j, count in enumerate(seen_counts)]
+    columns = [
+        values[~np.isnan(values)] if count < n else values
+        for values, count in zip(sample.T, seen_counts, strict=True)
+    ]
     fill = [
         float(np.median(values)) if len(values) else middle[j] for j, values in enumerate(columns)
     ]
@@ -115,7 +118,3 @@ def summaries(moments: Moments, sample: np.ndarray, n: int, eps: np.ndarray) -> 
         Summary(count, n - count, *moments_of_column)
         for count, *moments_of_column in zip(seen_counts, *moment_lists, strict=True)
     ]
-
-
-def _values(column: np.ndarray, gaps: bool) -> np.ndarray:
-    return column[~np.isnan(column)] if gaps else column

@@ -25,8 +25,7 @@ def missing(column: pa.Array) -> np.ndarray:
     """Return a mask of the null values."""
     if column.null_count == 0:
         return np.zeros(len(column), bool)
-    mask: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
-    return mask
+    return np.asarray(column.is_null())
 
 
 def encode_levels(column: pa.Array) -> tuple[list[str | None], np.ndarray]:

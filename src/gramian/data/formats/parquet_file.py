@@ -161,10 +161,23 @@ class _TextLengths:
 
 
 @contextmanager
-def readable(path: Path | RemotePath) -> Iterator[None]:
-    """Explain what Arrow reports about a damaged file."""
+def open_files(path: Path | RemotePath, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
+    """Open a file for reading, and explain what Arrow reports about damage.
+
+    Pages with a checksum, such as the pages that this package writes, are compared with it.
+
+    - `buffer_size`: bytes of a column that are read at once; a whole row group if 0.
+    """
     try:
-        yield
+        with pq.ParquetFile(
+            # Absolute, because Arrow takes a relative path such as "run:/x" for an address.
+            path.absolute() if isinstance(path, Path) else path.open(),
+            buffer_size=buffer_size,
+            pre_buffer=False,
+            memory_map=False,
+            page_checksum_verification=True,
+        ) as file:
+            yield file
     # These are errors of the system, not of the contents: they pass as they are.
     except (FileNotFoundError, PermissionError):
         raise
@@ -173,28 +186,6 @@ def readable(path: Path | RemotePath) -> Iterator[None]:
             f"{path} cannot be read as Parquet: it is cut off, damaged or of another format; "
             f"copy or write it again (Arrow reports: {str(error).splitlines()[0]})"
         ) from error
-
-
-@contextmanager
-def open_files(path: Path | RemotePath, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
-    """Open a file for reading, and explain what Arrow reports about damage.
-
-    Pages with a checksum, such as the pages that this package writes, are compared with it.
-
-    - `buffer_size`: bytes of a column that are read at once; a whole row group if 0.
-    """
-    with (
-        readable(path),
-        pq.ParquetFile(
-            # Absolute, because Arrow takes a relative path such as "run:/x" for an address.
-            path.absolute() if isinstance(path, Path) else path.open(),
-            buffer_size=buffer_size,
-            pre_buffer=False,
-            memory_map=False,
-            page_checksum_verification=True,
-        ) as file,
-    ):
-        yield file
 
 
 def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:

@@ -63,8 +63,7 @@ class LinearMap:
     @property
     def array(self) -> np.ndarray:
         """The matrix, or the scales."""
-        array_of_map: np.ndarray = self.scales if self.matrix is None else self.matrix
-        return array_of_map
+        return np.asarray(self.scales if self.matrix is None else self.matrix)
 
     @property
     def inputs(self) -> int:

@@ -146,21 +146,18 @@ class _Survey(BlockReduction[Seen]):
     compares: bool
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Seen:
-        """Check and measure the first block."""
         return self.add((FiniteCheck(self.names), _Moments(self.d)), start, block, *rowwise)
 
     def merge(self, a: Seen, b: Seen) -> Seen:
-        """Merge the results of two parts."""
         return a[0].merge(b[0]), a[1].merge(b[1])
 
     def add(self, total: Seen, start: int, block: Array, *rowwise: Any) -> Seen:
-        """Measure the next block."""
         check, moments = total
         targets, weights = (rowwise[:1], rowwise[1:]) if self.compares else ((), rowwise)
         # A block with NaN is left out: the pass ends with an error anyway, and only continues for
         # its counts.
         if check.add(start, block, *targets):
-            moments.add_block(xp.to_host(block), *weights)
+            moments.add(xp.to_host(block), *weights)
         return total
 
 
@@ -177,8 +174,14 @@ class _Moments:
         self.mean = np.zeros(d)
         self.squares = np.zeros(d)
 
-    def add(self, block: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Merge a dense block, in strips that stay in cache over all steps."""
+    def add(self, block: Array, weights: np.ndarray | None = None) -> None:
+        """Merge a block, dense ones in strips that stay in cache over all steps."""
+        if is_sparse(block):
+            # Squares about zero; the mean stays zero.
+            with np.errstate(over="ignore"):  # see `_merge`
+                np.add.at(self.squares, block.indices, np.square(block.data, dtype=np.float64))
+            self.n += block.shape[0]
+            return
         if self.n == 0:
             # Any number near the data will do; the first row is at hand, and makes constants exact.
             self.origin = block[0].astype(np.float64)
@@ -216,16 +219,6 @@ class _Moments:
             self.squares += delta**2 * (self.n * b / (self.n + b))
             self.n += b
             self.mean += delta * (b / self.n)
-
-    def add_block(self, block: Array, weights: Array | None = None) -> None:
-        """Merge a block, dense or sparse."""
-        if not is_sparse(block):
-            self.add(block, weights)
-            return
-        # Squares about zero; the mean stays zero.
-        with np.errstate(over="ignore"):  # see `_merge`
-            np.add.at(self.squares, block.indices, np.square(block.data, dtype=np.float64))
-        self.n += block.shape[0]
 
     def merge(self, other: _Moments) -> _Moments:
         """Merge the moments of other rows, which may have another origin; return the sums."""

@@ -93,14 +93,12 @@ class Look(BlockReduction[Array]):
     """
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> Float[Array, "3 t"]:
-        """Measure one block."""
         x = block.astype(np.float64, copy=False)
         # Sums of numbers that are not finite are of no use, and the extremes tell.
         with np.errstate(over="ignore", invalid="ignore"):
             return np.stack([x.min(axis=0), x.max(axis=0), x.sum(axis=0)])
 
     def merge(self, a: Float[Array, "3 t"], b: Float[Array, "3 t"]) -> Float[Array, "3 t"]:
-        """Merge the measures of two parts."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.stack([np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] + b[2]])
 
@@ -110,7 +108,6 @@ class Count(BlockReduction[tuple[Array, Array]]):
     """Reduction of `RemoteColumns.counts`, which drops values beyond the limit for labels."""
 
     def __call__(self, start: int, block: Array, *weights: Any) -> tuple[Array, Array]:
-        """Count one block."""
         x = block[:, 0].astype(np.float64, copy=False)
         x = x[weights[0] > 0] if weights else x
         values, counts = np.unique(x, return_counts=True)
@@ -119,7 +116,6 @@ class Count(BlockReduction[tuple[Array, Array]]):
         return values[: MOST_VALUES + 1], counts[: MOST_VALUES + 1]
 
     def merge(self, a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Add the counts of equal values."""
         values, place = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
         counts = np.zeros(len(values), np.int64)
         np.add.at(counts, place, np.concatenate([a[1], b[1]]))

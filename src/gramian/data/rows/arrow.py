@@ -147,8 +147,7 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     """
     kind = column.type
     if pa.types.is_floating(kind):
-        floats: np.ndarray = column.to_numpy(zero_copy_only=False)
-        return floats
+        return np.asarray(column.to_numpy(zero_copy_only=False))
     if pa.types.is_dictionary(kind):
         return to_numpy(column.dictionary_decode(), name)
     if pa.types.is_null(kind):
@@ -163,8 +162,7 @@ def to_numpy(column: pa.Array, name: str | None = None) -> np.ndarray:
     # lost digits would be gone. Targets have no name, and no such warning.
     if name is not None and (pa.types.is_decimal(kind) or str(kind) in WIDE_INTEGERS):
         warn_of_rounding(column.drop_null().to_numpy(zero_copy_only=False), name)
-    values: np.ndarray = column.to_numpy(zero_copy_only=False)
-    return values
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def check_buffers(table: pa.Table, where: str) -> None:

@@ -49,7 +49,6 @@ class _Hashing(BlockReduction[_PartDigest]):
     """Reduction that digests the rows of each part."""
 
     def __call__(self, start: int, block: Array, *rowwise: Any) -> _PartDigest:
-        """Digest the first block of a part."""
         # Counts, columns and values of sparse rows have a hash each: in one hash they would
         # alternate block by block, and the digest would depend on the size of blocks.
         count = 3 if xp.is_sparse(block) else 1
@@ -60,7 +59,6 @@ class _Hashing(BlockReduction[_PartDigest]):
         return _PartDigest([], a.digests + b.digests)
 
     def add(self, total: _PartDigest, start: int, block: Array, *rowwise: Any) -> _PartDigest:
-        """Continue the digest of a part with its next block."""
         for hasher, numbers in zip(total.hashers, _entries(xp.to_host(block)), strict=True):
             hasher.update(xp.contiguous(numbers).data)
         return total

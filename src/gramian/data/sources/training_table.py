@@ -151,8 +151,7 @@ def _unite_spellings(table: Table, name: str, labels: np.ndarray) -> np.ndarray:
         f"{join_words(list(spelling.values()))}",
         stacklevel=2,
     )
-    united: np.ndarray = np.array([spelling[word] for word in words])[index.reshape(-1)]
-    return united
+    return np.asarray([spelling[word] for word in words])[index.reshape(-1)]
 
 
 def _names(y: Any) -> tuple[str, ...] | None:

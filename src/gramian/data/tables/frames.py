@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +64,14 @@ def from_pandas(frame: Any, where: str) -> pa.Table:
     if len(set(names)) < len(names):
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
-    return pa.table(_columns(frame, names, where), names=names)
-
-
-def _columns(frame: Any, names: Sequence[str], where: str) -> list[pa.Array]:
     kinds = set(frame.dtypes)
     if len(frame) <= FEW_ROWS and len(kinds) == 1 and _is_plain_number(*kinds):
         # Of few rows, one matrix costs less than a Series for each column.
-        return [pa.array(values, from_pandas=True) for values in frame.to_numpy().T]
-    pairs = zip(frame.items(), names, strict=True)
-    return [_column(column, name, where) for (_, column), name in pairs]
+        columns = [pa.array(values, from_pandas=True) for values in frame.to_numpy().T]
+    else:
+        pairs = zip(frame.items(), names, strict=True)
+        columns = [_column(column, name, where) for (_, column), name in pairs]
+    return pa.table(columns, names=names)
 
 
 def _is_plain_number(kind: Any) -> bool:

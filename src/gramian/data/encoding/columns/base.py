@@ -112,8 +112,7 @@ class ColumnEncoding(ABC):
 class Seen:
     """Rows from which an encoding is learned.
 
-    - `targets`, ndarray of float64 of shape (b, t).
-    - `folds`, ndarray of int8 of shape (b,).
+    - `targets`, ndarray of float64 of shape (b, t); `folds`, ndarray of int8 of shape (b,).
     """
 
     part: Part

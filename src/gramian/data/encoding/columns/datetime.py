@@ -219,30 +219,24 @@ ELAPSED_STRETCH = 4.0
 """Factor of the elapsed time that is offered twice: a lengthscale of its own, see `offers`."""
 
 
-@dataclass(frozen=True)
-class Offer:
-    """Change of an encoding of dates that a kernel with all columns may confirm.
-
-    - `is_clear`: whether least squares have found a gain in all rows, so that any gain confirms it.
-    """
-
-    change: Callable[[Date], Date]
-    is_clear: bool = False
-
-
-def offers(date: Date, varied: Sequence[str], levels: Sequence[str]) -> Iterator[Offer]:
+def offers(
+    date: Date, varied: Sequence[str], levels: Sequence[str]
+) -> Iterator[tuple[Callable[[Date], Date], bool]]:
     """Yield cycles that alone predict nothing, levels, and shorter lengthscales of elapsed time.
+
+    A kernel with all columns may confirm such a change; any gain confirms it where least squares
+    have found a gain in all rows, as the second value says.
 
     - `varied`: parts of the calendar that varied in training.
     - `levels`: parts whose levels predict held-out rows better than a cycle.
     """
     for name in varied:
         if name not in date.cycles:
-            yield Offer(partial(_add_cycle, name))
+            yield partial(_add_cycle, name), False
     for name in levels:
-        yield Offer(partial(_add_levels, name), is_clear=True)
+        yield partial(_add_levels, name), True
     for _ in range(2):
-        yield Offer(lambda d: replace(d, scale=(d.scale[0] / ELAPSED_STRETCH, *d.scale[1:])))
+        yield lambda d: replace(d, scale=(d.scale[0] / ELAPSED_STRETCH, *d.scale[1:])), False
 
 
 def _add_cycle(name: str, date: Date) -> Date:
@@ -275,8 +269,7 @@ def local(values: np.ndarray, zone: str) -> np.ndarray:
         return values
     moments = pa.array(values, pa.timestamp("us", tz=zone))
     # By the clocks of the zone, because hours and days of people follow these, with summer time.
-    clocks: np.ndarray = pc.local_timestamp(moments).cast(pa.int64()).to_numpy()
-    return clocks
+    return np.asarray(pc.local_timestamp(moments).cast(pa.int64()))
 
 
 def fields(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -307,5 +300,4 @@ def level_columns(name: str, field: np.ndarray) -> np.ndarray:
     """Return a column of 0 and 1 for each level of a field of the calendar."""
     count = len(LEVEL_NAMES[name])
     codes = field * count // DAY_MICROSECONDS if name == "hour" else field
-    columns: np.ndarray = codes[:, None] == np.arange(count)
-    return columns
+    return np.asarray(codes[:, None] == np.arange(count))

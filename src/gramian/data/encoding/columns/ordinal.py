@@ -80,7 +80,12 @@ class OrderedObserver(Observer):
         self._where, self._levels = where, Levels(())
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
-        declared = tuple(text for text in _declared_categories(column) if text is not None)
+        # Each category once, so that `encode_levels` returns all of them, not only the ones that
+        # rows have.
+        every_value = pa.DictionaryArray.from_arrays(
+            pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
+        )
+        declared = tuple(text for text in encode_levels(every_value)[0] if text is not None)
         # Each batch declares its categories: later ones may add levels at the end, but not change
         # the order. One list must be the beginning of the other.
         short, long = sorted((self._levels.texts, declared), key=len)
@@ -102,13 +107,3 @@ class OrderedObserver(Observer):
             return LeftOut(self.name, CONSTANT_COLUMN)
         gaps = Gaps.of(summary)
         return Ordered(self.name, self._levels, summary.mean, summary.scale, gaps)
-
-
-def _declared_categories(column: pa.Array) -> list[str | None]:
-    """Return all declared categories as texts, also categories without rows."""
-    # Each category once, so that `encode_levels` returns all of them and not only the ones that
-    # rows have.
-    every_value = pa.DictionaryArray.from_arrays(
-        pa.array(range(len(column.dictionary)), pa.int32()), column.dictionary
-    )
-    return encode_levels(every_value)[0]

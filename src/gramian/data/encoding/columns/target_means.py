@@ -45,8 +45,7 @@ class Tally:
 
         - `texts`: levels; some may have no row.
         - `index`, ndarray of int64 of shape (b,): positions in `texts`, -1 for missing values.
-        - `targets`, ndarray of float64 of shape (b, t).
-        - `folds`, ndarray of int8 of shape (b,).
+        - `targets`, ndarray of float64 of shape (b, t); `folds`, ndarray of int8 of shape (b,).
 
         Raise TooMany if they are too many, or too long.
         """
@@ -149,8 +148,7 @@ class TargetMeans(ColumnEncoding):
             means[training] = without[codes[training], part.folds[training]]
         # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
         logs = np.log1p(np.append(self.counts, 0))[codes]
-        scaled: np.ndarray = (np.column_stack([means, logs]) - self.mean) / self.scale
-        return scaled
+        return np.asarray((np.column_stack([means, logs]) - self.mean) / self.scale)
 
     def describe(self) -> str:
         gap = ", one of them for missing values" if self.levels.missing else ""

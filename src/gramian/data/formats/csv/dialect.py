@@ -237,8 +237,3 @@ def _check_names(path: Path, names: Sequence[str], layout: Layout) -> None:
             what,
             join_words(names[:3]),
         )
-
-
-def describe_separator(separator: str) -> str:
-    """Return a separator in words."""
-    return {"\t": "a tab", WHITESPACE_SEPARATOR: "spaces"}.get(separator, f"'{separator}'")

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from .dialect import LONGEST_LINE_BYTES, Dialect, describe_separator
+from ...tables.read_options import WHITESPACE_SEPARATOR
+from .dialect import LONGEST_LINE_BYTES, Dialect
 from .encodings import check_utf8, detect_encoding
 from .extra_rows import Tail, checked_quotes, without_blank_end
 from .line_filter import LineFilter
@@ -156,7 +157,8 @@ def _uneven(path: Path, dialect: Dialect, row: Any) -> ValueError:
     where = "a row" if row.number is None else f"row {row.number} (the header line is row 1)"
     # A row may have megabytes.
     text = row.text if len(row.text) < 40 else row.text[:37] + "..."
-    mark = describe_separator(dialect.separator)
+    words = {"\t": "a tab", WHITESPACE_SEPARATOR: "spaces"}
+    mark = words.get(dialect.separator, f"'{dialect.separator}'")
     return ValueError(
         f"{path}: {where} has {row.actual_columns} fields, but the header has "
         f"{row.expected_columns}, separated by {mark}: {' '.join(text.split())!r}; quote texts "

@@ -81,7 +81,8 @@ class Mark:
         """Pattern of a number with this mark, in the syntax of Python and Arrow."""
         before = f"(?:{_escape(self.before)})" + "?" * (self.before != "%") if self.before else ""
         before += f"[{_SPACE_MARKS}]*" * bool(before)
-        after = f"[{_SPACE_MARKS}]*{self._after}" + "?" * self.is_optional if self.after else ""
+        is_optional = self.is_currency or self.after == MULTIPLE_MARK
+        after = f"[{_SPACE_MARKS}]*{self._after}" + "?" * is_optional if self.after else ""
         zero = "|-+" if self.before else ""
         gap = rf"|{_GAP_PATTERN}{after}" * bool(after)
         cents = _NO_CENTS if self.is_currency else ""
@@ -89,11 +90,6 @@ class Mark:
         return re.compile(
             rf"\(?{_SIGN_PATTERN}{before}\(?{_SIGN_PATTERN}{number}{_END_PATTERN}", re.ASCII
         )
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether numbers may lack the mark after them."""
-        return self.is_currency or self.after == MULTIPLE_MARK
 
     @property
     def _after(self) -> str:
