@@ -39,6 +39,7 @@ GROUPS = {
     "regression": {
         "settings": "lengthscale and penalty of three sets, on held-out rows (about an hour)",
         "regression": "test error and seconds on these, against scikit-learn (about an hour)",
+        "forces": "energies and forces of two molecules, with and without forces (5 minutes)",
     },
     "tables": {
         "accuracy": "error and CPU seconds on 38 tables, boosted trees and xRFM (about a day)",

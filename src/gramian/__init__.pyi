@@ -13,6 +13,7 @@ from . import report as report
 from . import solvers as solvers
 from ._arrays import RandomStream as RandomStream
 from .estimators import GaussianProcess as GaussianProcess
+from .estimators import GradientEnhancedRidge as GradientEnhancedRidge
 from .estimators import KernelCCA as KernelCCA
 from .estimators import KernelKMeans as KernelKMeans
 from .estimators import KernelPCA as KernelPCA

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 import gramian
 from gramian import (
     GaussianProcess,
+    GradientEnhancedRidge,
     KernelCCA,
     KernelKMeans,
     KernelPCA,
@@ -52,6 +53,11 @@ def check_accuracy(est: Any) -> None:
     assert est.fit(X, is_right).score(X, is_right) > 0.95
 
 
+def check_slopes(est: Any) -> None:
+    est.fit(X, X[:, 0] ** 2, 2 * X * [1.0, *[0.0] * (X.shape[1] - 1)])
+    assert_allclose(est.gradient(X)[:, 0], 2 * X[:, 0], atol=1e-3)
+
+
 def check_inner_products(est: Any) -> None:
     F = est.fit_transform(X)
     assert np.abs(F @ F.T - K).max() < 0.2
@@ -84,6 +90,7 @@ CASES = [
     (KernelRidge(random_state=0), check_r2),
     (KernelRidgeCV(**two_trials), check_r2),
     (GaussianProcess(random_state=0), check_noise),
+    (GradientEnhancedRidge(), check_slopes),
     (KernelRidgeClassifier(random_state=0), check_accuracy),
     (KernelRidgeClassifierCV(**two_trials), check_accuracy),
     (NystromTransformer(gaussian, landmarks=60, random_state=0), check_inner_products),

@@ -150,6 +150,18 @@ class Radial(LengthscaleKernel):
         """
         raise NotImplementedError(type(self).__name__)
 
+    def second_derivative(self, s: Array) -> Array:
+        """Return d²k/ds² as a function of s. May overwrite `s`.
+
+        A subclass that implements it is twice differentiable in each row, and once in both.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def twice_differentiable(self) -> bool:
+        """Whether `second_derivative` is implemented."""
+        return type(self).second_derivative is not Radial.second_derivative
+
     @property
     def differentiable(self) -> bool:
         return type(self).derivative is not Radial.derivative

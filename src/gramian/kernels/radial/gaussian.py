@@ -43,3 +43,6 @@ class Gaussian(Radial):
 
     def derivative(self, s: Array) -> Array:
         return self.profile(s)
+
+    def second_derivative(self, s: Array) -> Array:
+        return self.profile(s)

@@ -159,3 +159,6 @@ class Matern52(Radial):
         u = _root(s)
         factor = (u + 1.0) * (-1 / 6)
         return xp.multiply_(xp.exp_(xp.negative_(u)), factor)
+
+    def second_derivative(self, s: Array) -> Array:
+        return xp.multiply_(xp.exp_(xp.negative_(_root(s))), 1 / 12)
