@@ -107,7 +107,7 @@ def nystrom_error(
     for_kernel, for_landmarks, rng = validation.generators(random_state, 3)
     # A fitted transformer carries its map; every other value is a map or landmarks already.
     feature_map: Any = getattr(landmarks, "map_", landmarks)
-    kernel_used = _kernel(kernel, lengthscale, feature_map)
+    kernel_used = _kernel(kernel, lengthscale, feature_map).with_names(rows.feature_names)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
     K = KernelOperator(
         resolve.kernel_for(kernel_used, rows, for_kernel), rows, rows, engine, memory

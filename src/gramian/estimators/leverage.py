@@ -196,7 +196,8 @@ def _operator(
     random_state: RandomState,
 ) -> tuple[KernelOperator, RandomStream]:
     for_kernel, for_rows = validation.generators(random_state, 2)
-    chosen = resolve.kernel_for(resolve.kernel(kernel, lengthscale), rows, for_kernel)
+    named = resolve.kernel(kernel, lengthscale).with_names(rows.feature_names)
+    chosen = resolve.kernel_for(named, rows, for_kernel)
     memory = 1 << 30 if memory_limit is None else as_bytes(memory_limit)
     return KernelOperator(chosen, rows, rows, engine, memory), for_rows
 

@@ -128,7 +128,7 @@ def _terms(kernel: Kernel, features: tuple[int, ...], group_of: Sequence[int]) -
         terms = _terms(kernel.kernel, features, group_of)
         return terms and [replace(term, weight=kernel.factor * term.weight) for term in terms]
     if isinstance(kernel, Columns):
-        return _terms(kernel.kernel, tuple(features[k] for k in kernel.columns), group_of)
+        return _terms(kernel.kernel, tuple(features[k] for k in kernel.numbers), group_of)
     if isinstance(kernel, Sum | Product):
         first = _terms(kernel.first, features, group_of)
         second = _terms(kernel.second, features, group_of)

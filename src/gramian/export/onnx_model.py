@@ -152,7 +152,7 @@ def _add_kernel(graph: Graph, kernel: Kernel, x: str, z: np.ndarray) -> str:
         second = _add_kernel(graph, kernel.second, x, z)
         return graph.add("Add" if isinstance(kernel, Sum) else "Mul", first, second)
     if isinstance(kernel, Columns):
-        columns = list(kernel.columns)
+        columns = list(kernel.numbers)
         return _add_kernel(graph, kernel.kernel, graph.gather(x, columns), z[:, columns])
     if isinstance(kernel, L1Laplacian):
         rows = graph.node(

@@ -19,6 +19,7 @@ from .methods.nonlinear_loss import NonlinearLoss
 from .methods.pipeline import InterruptedFit, prepare, run, saved_state, stopping_rules
 from .methods.squared_error import SquaredError
 from .result import Fitted
+from .settings import resolve
 from .settings.generators import Generators
 from .settings.settings import FitSettings
 
@@ -54,6 +55,7 @@ def fit(
     if settings.kernel == PRECOMPUTED_NAME:
         return _fit_matrix(settings, data, rng)
     _check_penalties(settings, data)
+    settings = resolve.with_names(settings, data.column_names)
     check_units(settings, data.rows)
     # Cells have a loop of their own, with a full problem and a solver for each.
     if settings.cells is not None:

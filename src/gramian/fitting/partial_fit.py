@@ -21,6 +21,7 @@ from .methods.problem import choose_landmarks, kept_in_file, problem_of
 from .methods.squared_error import SquaredError
 from .plans.placement import PlacedData
 from .result import Fitted
+from .settings import resolve
 from .settings.generators import Generators
 from .settings.settings import FitSettings
 
@@ -79,6 +80,7 @@ def partial_fit(
     targets differs from the first call.
     """
     _check(settings)
+    settings = resolve.with_names(settings, data.column_names)
     check_units(settings, data.rows)
     # Later calls may bring rows of other quantiles. A single pass has no time limit.
     own = settings.with_plain_inputs().with_values(time_limit=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -216,12 +216,33 @@ class Kernel(ABC):
 
     __rmul__ = __mul__
 
-    def on(self, columns: Iterable[int]) -> Kernel:
-        """Return this kernel restricted to the features with given indices, from 0.
+    def on(self, columns: Iterable[int] | Iterable[str]) -> Kernel:
+        """Return this kernel restricted to some columns, by indices from 0, or by names in a frame.
 
-        ``Gaussian(2.0).on([0, 1]) * Periodic(24.0).on([2])`` mixes blocks of features.
+        ``Gaussian(2.0).on(["x", "y"]) * Periodic(1.0, 24.0).on(["hour"])`` mixes blocks of
+        features. A fit replaces names by indices, see `Columns`.
         """
-        return kernels.make("columns", kernel=self, columns=tuple(columns))
+        given = columns if isinstance(columns, str) else tuple(columns)  # refused by the class
+        return kernels.make("columns", kernel=self, columns=given)
+
+    def with_names(self, names: Sequence[str] | None) -> Kernel:
+        """Return this kernel with indices of features in place of the names of columns.
+
+        Parameters
+        ----------
+        names : sequence of d str, or None
+            Name of the column of each feature; None if columns have no names. Features of one
+            column have the same name.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or the names contradict the order of the features that the
+            kernel takes.
+        """
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        named = {key: p.with_names(names) for key, p in parts.items() if isinstance(p, Kernel)}
+        return replace(self, **named) if named else self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as scikit-learn does.

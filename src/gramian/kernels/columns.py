@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeGuard, cast
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
+from .._messages.checks import it_has, join_words
+from .._messages.errors import ParameterError
 from .._sparse import take_columns
 from .base import Kernel, Prepared, Side, kernels
 from .combined import OfOne
@@ -27,8 +30,11 @@ class Columns(OfOne):
     ----------
     kernel : Kernel
         A kernel of the selected features; several lengthscales are one for each of these.
-    columns : sequence of int
-        Indices of the features, from 0, in the order for the kernel.
+    columns : sequence of int, or of str
+        Indices of the features, from 0, or names of columns of a frame, in the order for the
+        kernel. A fit to a frame replaces names by indices; `kernel_` and model files have these. A
+        column that the encoding of a table turns into several features, such as a category, is
+        all of them.
 
     Examples
     --------
@@ -40,23 +46,50 @@ class Columns(OfOne):
     >>> est = KernelRidge(k, penalty=0.02).fit(X[:300], y[:300])
     >>> print(f"R2 {est.score(X[300:], y[300:]):.2f}")
     R2 0.51
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> KernelRidge(Gaussian("median").on(["bmi", "bp"])).fit(X, y).kernel_.columns
+    (2, 3)
     """
 
-    columns: Sequence[int]
+    columns: Sequence[int] | Sequence[str]
 
     def __post_init__(self) -> None:
-        columns = tuple(int(column) for column in self.columns)
-        if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
+        columns = _checked_columns(self.columns)
+        dim = self.kernel.dim
+        # A named column may become several features: a fit compares their number.
+        too_many = dim is not None and len(columns) > dim
+        if too_many or (not _are_names(columns) and dim not in (None, len(columns))):
+            kind = "names" if _are_names(columns) else "numbers"
             raise ValueError(
-                "columns must be different numbers of features, from 0 on, and at least one, not "
-                f"{self.columns!r}"
-            )
-        if self.kernel.dim not in (None, len(columns)):
-            raise ValueError(
-                f"columns must be {self.kernel.dim} numbers for the kernel {self.kernel!r}, not "
-                f"{len(columns)}"
+                f"columns must be {dim} {kind} for the kernel {self.kernel!r}, not {len(columns)}"
             )
         object.__setattr__(self, "columns", columns)
+        if _are_names(columns):
+            self.kernel.with_names(columns if dim in (None, len(columns)) else None)
+
+    def with_names(self, names: Sequence[str] | None) -> Kernel:
+        """Return this kernel with indices in place of names, see `Kernel.with_names`."""
+        if not _are_names(self.columns):
+            inner = None if names is None else [names[k] for k in self.numbers if k < len(names)]
+            return replace(self, kernel=self.kernel.with_names(inner))
+        if names is None:
+            raise _no_names(self)
+        known = list(dict.fromkeys(names))
+        for name in self.columns:
+            if name not in known:
+                raise ValueError(
+                    f"the kernel {self!r} needs the column {name!r}, which X lacks or which has a "
+                    f"single value; {it_has(known, name)}"
+                )
+        numbers = [k for name in self.columns for k, own in enumerate(names) if own == name]
+        if self.kernel.dim not in (None, len(numbers)):
+            raise ValueError(
+                f"the kernel {self.kernel!r} takes {self.kernel.dim} features, but the columns "
+                f"{join_words(self.columns)} have {len(numbers)} after the encoding of the table; "
+                "give columns of numbers without gaps, or as many features"
+            )
+        inner_kernel = self.kernel.with_names([names[k] for k in numbers])
+        return replace(self, kernel=inner_kernel, columns=tuple(numbers))
 
     @property
     def sparse_ok(self) -> bool:
@@ -67,10 +100,22 @@ class Columns(OfOne):
         return f"at most {FEW_COLUMNS} columns"
 
     def unscaled_features(self, d: int) -> frozenset[int]:
-        return frozenset(self.columns[k] for k in self.kernel.unscaled_features(len(self.columns)))
+        if _are_names(self.columns):
+            # Where the columns are is not known yet; whether there are such features is.
+            return self.kernel.unscaled_features(len(self.columns))
+        numbers = self.numbers
+        return frozenset(numbers[k] for k in self.kernel.unscaled_features(len(numbers)))
 
     def used_features(self, d: int) -> frozenset[int]:
-        return frozenset(self.columns[k] for k in self.kernel.used_features(len(self.columns)))
+        numbers = self.numbers
+        return frozenset(numbers[k] for k in self.kernel.used_features(len(numbers)))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The columns; raise ValueError if they are names, which only a fit can look up."""
+        if _are_names(self.columns):
+            raise _no_names(self)
+        return cast("tuple[int, ...]", self.columns)
 
     @property
     def parts(self) -> int:
@@ -78,12 +123,13 @@ class Columns(OfOne):
 
     def select_features(self, points: Array) -> Array:
         """Return the features of the kernel; raise ValueError if rows have fewer features."""
-        if max(self.columns) >= points.shape[1]:
+        numbers = self.numbers
+        if max(numbers) >= points.shape[1]:
             raise ValueError(
-                f"the kernel uses feature {max(self.columns)}, counted from 0, but the rows have "
+                f"the kernel uses feature {max(numbers)}, counted from 0, but the rows have "
                 f"only {points.shape[1]} features"
             )
-        return take_columns(points, self.columns)
+        return take_columns(points, numbers)
 
     def coordinates(self, points: Float[Array, "n d"]) -> Float[Array, "n p"]:
         return self.kernel.coordinates(self.select_features(points))
@@ -123,7 +169,7 @@ class Columns(OfOne):
         out = xp.zeros(
             (*selected_gradients.shape[:2], int(right[-1][0].item())), like=selected_gradients
         )
-        out[..., list(self.columns)] = selected_gradients
+        out[..., list(self.numbers)] = selected_gradients
         return out
 
     def diag(self, x: Array) -> Float[Array, " b"]:
@@ -134,3 +180,27 @@ class Columns(OfOne):
 
     def may_underflow(self, left: Prepared, right: Prepared, dtype: xp.DType) -> bool:
         return self.kernel.may_underflow(left[:-1], right[:-1], dtype)
+
+
+def _checked_columns(columns: Any) -> tuple[int, ...] | tuple[str, ...]:
+    """Return columns as a tuple; raise ValueError unless they differ, and are of one kind."""
+    given = () if isinstance(columns, str) else tuple(columns)
+    if _are_names(given) and len(set(given)) == len(given):
+        return given
+    numbers = tuple(int(column) for column in given if not isinstance(column, str))
+    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(given):
+        expected = "a list of different numbers of features, from 0 on, or of different names"
+        remedy = f"give [{columns!r}]" if isinstance(columns, str) else ""
+        raise ParameterError("columns", columns, expected, remedy)
+    return numbers
+
+
+def _are_names(columns: Sequence[Any]) -> TypeGuard[tuple[str, ...]]:
+    return len(columns) > 0 and all(isinstance(column, str) for column in columns)
+
+
+def _no_names(kernel: Columns) -> ValueError:
+    return ValueError(
+        f"the kernel {kernel!r} selects columns by name, but the rows have no names; fit a frame "
+        "with these columns, or give their numbers, as in .on([0, 1])"
+    )

@@ -42,6 +42,11 @@ class Space:
     fits: int = 16
     precise: bool = True
 
+    def with_names(self, names: Sequence[str] | None) -> Space:
+        """Return the space whose kernels have indices in place of names of columns."""
+        kernels = (k.with_names(names) if isinstance(k, Kernel) else k for k in self.kernels)
+        return replace(self, kernels=tuple(kernels))
+
     def of_sparse(self) -> Space:
         """Return the space for sparse rows: no maps, which would fill their zeros.
 

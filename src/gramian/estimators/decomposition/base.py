@@ -75,7 +75,9 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return machine_memory() if limit is None else as_bytes(limit)
 
     def _resolved_kernel(self, rows: RowSource, rng: RandomStream) -> Kernel:
-        return resolve.kernel_for(resolve.kernel(self.kernel, self.lengthscale), rows, rng)
+        names = getattr(self, "feature_names_in_", None)
+        kernel = resolve.kernel(self.kernel, self.lengthscale).with_names(names)
+        return resolve.kernel_for(kernel, rows, rng)
 
     def _blocks(self, used: int, what: str) -> int:
         """Return the memory for blocks of rows beyond `used`; raise ValueError if too little."""

@@ -38,6 +38,7 @@ from ...fitting.search.settings import SearchSettings
 from ...fitting.settings.checks import check_callbacks
 from ...fitting.uncertainty.conformal_calibration import find_groups, resolve_method
 from ...fitting.uncertainty.refit import Refit
+from ...kernels import Kernel
 from ...model import BlendModel
 from ...model.blend.boosting import check_package
 from ...search import Budget, Space
@@ -285,7 +286,10 @@ class KernelRidgeSearch(KernelRidgeModel):
             "method": "search",
             "rows": None if self._training is None else len(self._training.rows),
             "members": [
-                {"weight": weight, **{name: values.get(name) for name in RECORDED_PARAMETERS}}
+                {
+                    "weight": weight,
+                    **{name: _in_words(values.get(name)) for name in RECORDED_PARAMETERS},
+                }
                 for weight, values in self.members_
             ],
             "best_score": self.best_score_ if isfinite(self.best_score_) else None,
@@ -336,3 +340,8 @@ class KernelRidgeSearch(KernelRidgeModel):
 
     def _seed(self) -> int:
         return int(self._state().randint(2**31 - 1))
+
+
+def _in_words(value: Any) -> Any:
+    """Return a value for JSON: a kernel object in words."""
+    return repr(value) if isinstance(value, Kernel) else value

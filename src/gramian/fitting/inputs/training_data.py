@@ -107,6 +107,13 @@ class TrainingData:
         # In float64, because the sum of millions of float32 weights loses digits.
         return n if self.weights is None else float(xp.sum_float64(self.weights))
 
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Name of the column of each feature, for kernels of columns; None without names."""
+        if self.encoding is None:
+            return self.feature_names
+        return tuple(c.name for c in self.encoding.used_columns for _ in c.features)
+
     def without_zero_weights(self) -> TrainingData:
         """Leave out rows of weight zero, which must not affect a fit, not even as landmarks."""
         if self.weights is None or as_columns(self.weights).range[0] > 0:

@@ -47,6 +47,7 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         return _of_matrix(settings, rows, targets)
     if settings.cells is not None:
         return _of_cells(settings, rows, targets)
+    settings = resolve.with_names(settings, rows.feature_names)
     settings = landmark_settings.with_all_rows(settings, rows.shape[0])
     landmark_settings.require_count(settings.landmarks, rows.shape[0])
     solver, size = solver_choice.solver_and_size(settings, rows, targets)

@@ -87,7 +87,7 @@ def _search_and_fit(data: TrainingData, settings: SearchSettings, rng: RandomStr
     data = data.without_zero_weights()
     check_data(data)
     # 1. Scale the data, and take a sample of them to search on.
-    settings = settings.of(data.rows)
+    settings = settings.of(data.rows, data.column_names)
     unscaled_features = settings.unscaled_features(data.rows.width)
     scaled = ScaledData.of(data, settings.standardize, unscaled_features)
     material, index = material_of(scaled, settings, rng)

@@ -47,9 +47,13 @@ class SearchSettings:
     checkpoint: Checkpoint | None = None
     blend: str | None = None
 
-    def of(self, rows: RowSource) -> SearchSettings:
-        """Return the settings of a search on given rows, without maps that these do not allow."""
-        space = self.space.of_sparse() if rows.sparse else self.space
+    def of(self, rows: RowSource, names: Sequence[str] | None = None) -> SearchSettings:
+        """Return the settings of a search on given rows, without maps that these do not allow.
+
+        - `names`: name of the column of each feature, for kernels of columns.
+        """
+        space = self.space.with_names(names)
+        space = space.of_sparse() if rows.sparse else space
         return replace(self, space=space.without_maps() if space.takes_features_as_given else space)
 
     def unscaled_features(self, d: int) -> frozenset[int]:

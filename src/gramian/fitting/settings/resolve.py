@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -68,6 +69,19 @@ def kernel(kernel_like: OptionalKernel, lengthscale: Lengthscale) -> Kernel:
         hint = kernels.hint(kernel_like).removeprefix("; ") if isinstance(kernel_like, str) else ""
         raise ParameterError("kernel", kernel_like, known_kernels, hint, UNKNOWN_FORM)
     return kernels.make(kernel_like, lengthscale=lengthscale)
+
+
+def with_names(settings: FitSettings, names: Sequence[str] | None) -> FitSettings:
+    """Return settings whose kernel has indices of features in place of names of columns.
+
+    Parameters
+    ----------
+    names : sequence of d str, or None
+        Name of the column of each feature, see `Kernel.with_names`.
+    """
+    if not isinstance(settings.kernel, Kernel):
+        return settings
+    return settings.with_values(kernel=settings.kernel.with_names(names))
 
 
 def metric(given: MetricLike) -> Metric | LinearMap | None:

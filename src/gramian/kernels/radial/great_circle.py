@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._messages.checks import as_positive
-from ..base import Prepared, kernels
+from ..base import Kernel, Prepared, kernels
 from .base import Radial, deepest
 from .gaussian import Gaussian
 from .mapped import Mapped
@@ -24,6 +26,9 @@ else:  # what users give is checked by the kernel
 
 EARTH_RADIUS_KM = 6371.0088
 """Mean radius of the Earth in kilometres."""
+
+LATITUDE_NAMES = ("lat", "latitude", "lats", "latitudes")
+LONGITUDE_NAMES = ("lon", "long", "lng", "longitude", "lons", "longs", "longitudes")
 
 CHORDAL_PROFILES: dict[str, type[Radial]] = {
     "matern32": Matern32,
@@ -72,6 +77,7 @@ class Haversine(Mapped):
     over the lengthscale. Other profiles are not positive definite in this distance. They use the
     straight distance through the sphere, which is shorter by 0.1 % at 1,000 km. For rows with other
     features, apply the kernel to two features with `Kernel.on`. Features are not standardised.
+    Latitudes beyond the poles are an error, as are columns whose names are in the other order.
 
     Use it for places on the Earth, beyond a few hundred kilometres, near the poles, or across the
     date line. An entry costs three multiplications and an arc sine.
@@ -129,6 +135,18 @@ class Haversine(Mapped):
     def dim(self) -> int | None:
         return 2
 
+    def with_names(self, names: Sequence[str] | None) -> Kernel:
+        """Return this kernel; raise ValueError if the names are (longitude, latitude)."""
+        if names is not None and len(names) == 2:
+            first, second = names
+            if _is_one_of(first, LONGITUDE_NAMES) and _is_one_of(second, LATITUDE_NAMES):
+                raise ValueError(
+                    "the haversine kernel takes (latitude, longitude), in this order, but the "
+                    f"columns are {first!r} and {second!r}; swap them, as in "
+                    f".on([{second!r}, {first!r}])"
+                )
+        return self
+
     @property
     def inner(self) -> Radial:
         if self.profile == "matern12":
@@ -149,10 +167,18 @@ class Haversine(Mapped):
         # The margin accepts poles that were rounded to float32.
         if bool((xp.abs(lat) > math.pi / 2 * (1 + 1e-6)).any()):
             farthest = float(points[int(xp.abs(lat).argmax()), 0])
+            unit, most = ("degrees", "90") if self.degrees else ("radians", "pi / 2")
+            other = "degrees=False for radians" if self.degrees else "degrees=True for degrees"
             raise ValueError(
-                f"latitude {farthest:.6g} is outside the sphere; "
-                "give rows of (latitude, longitude), in degrees, or degrees=False for radians"
+                f"latitude {farthest:.6g} is outside the sphere, expected at most {most} {unit}; "
+                "give rows of (latitude, longitude), in this order: swap the columns if the first "
+                f"is the longitude, as in .on([1, 0]), or give {other}"
             )
         cos = xp.cos(lat)
         space = xp.stack([cos * xp.cos(lon), cos * xp.sin(lon), xp.sin(lat)], axis=1)
         return xp.cast(self.radius * space, points.dtype)
+
+
+def _is_one_of(column: str, names: tuple[str, ...]) -> bool:
+    """Return whether a word of the name of a column, such as start_lat, is one of some names."""
+    return not set(re.split(r"[^a-z]+", column.lower())).isdisjoint(names)
