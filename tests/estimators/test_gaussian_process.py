@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
@@ -143,10 +144,31 @@ def test_places_keep_their_degrees():
     assert est.score(places, np.cos(X[:, 1])) > 0.9
 
 
-def test_constant_targets_are_predicted():
-    mean, std = GaussianProcess(random_state=0).fit(X, np.full(120, 3.0)).predict(NEW, True)
+@pytest.mark.parametrize("rows", [120, 1], ids=["constant", "one row"])
+def test_targets_that_do_not_vary_are_predicted_with_a_warning(rows):
+    y = np.full(rows, 3.0)
+    both = np.column_stack([y, 2 * y])
+    weights = np.ones(rows)
+    with pytest.warns(ConvergenceWarning, match="likelihood of .* no maximum: .* tune=False"):
+        mean, std = GaussianProcess(random_state=0).fit(X[:rows], y).predict(NEW, True)
     np.testing.assert_allclose(mean, 3.0)
     assert (std < 0.1).all()
+    with pytest.warns(ConvergenceWarning, match="deviations mean nothing"):
+        GaussianProcess().fit(X[:rows], both, sample_weight=weights)
+    # What the user gives determines the deviations, as with scikit-learn.
+    std = process(standardize_target=True).fit(X[:rows], y).predict(NEW + 50, True)[1]
+    np.testing.assert_allclose(std**2, 2.02, rtol=1e-6)
+
+
+def test_a_target_that_varies_is_enough_to_tune():
+    GaussianProcess(random_state=0).fit(X, np.column_stack([Y, np.full(120, 3.0)]))
+
+
+def test_rows_of_weight_zero_do_not_vary_the_targets():
+    y, weights = np.full(120, 3.0), np.ones(120)
+    y[0], weights[0] = 5.0, 0.0
+    with pytest.warns(ConvergenceWarning, match="likelihood of 119 rows of one target value"):
+        GaussianProcess(random_state=0, standardize_target=False).fit(X, y, sample_weight=weights)
 
 
 def test_several_targets_and_tables():

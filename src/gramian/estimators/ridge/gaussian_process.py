@@ -7,12 +7,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, cast, overload
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ... import _arrays as xp
 from ... import fitting
 from ..._messages.checks import as_count
-from ..._messages.errors import ParameterError
+from ..._messages.errors import ParameterError, Text
 from ..._parameters.types import (
     EngineLike,
     Flag,
@@ -30,7 +31,7 @@ from ...model import KernelModel
 from .. import tables, validation
 from ..base import restore_on_error
 from ..types import Columns, Read, RowsLike, TargetsLike, Weights
-from .fit import fit_model
+from .fit import fit_model, warn_of
 from .regressor import KernelRidge
 from .regressor_methods import KernelRegressor
 
@@ -152,6 +153,11 @@ class GaussianProcess(KernelRegressor):
         ValueError
             As in `KernelRidge.fit`; if ``noise`` is neither "auto" nor positive; if it is "auto",
             and ``tune=False``.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If targets that do not vary are to tune the process: deviations then mean nothing.
         """
         settings, rng = self._settings(), Generators.from_random_state(self._state())
         noise, weights = self._row_noise(sample_weight)
@@ -172,6 +178,8 @@ class GaussianProcess(KernelRegressor):
             self.noise_ = float(level[0]) if len(level) == 1 else level
             shift = float(self.penalty_ * data.total)
             self.theta_ = np.log([*hyperparameters(self._part.kernel).values(), shift])
+            if self.tune:
+                warn_of(ConvergenceWarning, _constant_warning(data))
         return self
 
     @overload
@@ -352,6 +360,21 @@ class GaussianProcess(KernelRegressor):
             engine=self.engine,
             memory_limit=self.memory_limit,
         )._settings()
+
+
+def _constant_warning(data: TrainingData) -> Text | None:
+    """Return a warning about targets, each of one value, by which nothing can be tuned."""
+    data = data.without_zero_weights().with_local_numbers()
+    targets = as_rows(data.targets)
+    if len(Standardizer.fit(targets, weights=data.weights).constant) < targets.shape[1]:
+        return None
+    n = len(data.rows)
+    rows = "a single row" if n == 1 else f"{n:,} rows of one target value"
+    return Text(
+        f"the likelihood of {rows} has no maximum: amplitude and noise are as small as allowed, "
+        "and deviations mean nothing; fit targets that vary, or give both, as in "
+        "GaussianProcess(2.0 * Matern52(1.0), noise=0.1, tune=False)"
+    )
 
 
 def _target_variance(data: TrainingData, settings: FitSettings) -> float:
