@@ -10,10 +10,11 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from gramian import KernelRidge, KernelRidgeCV
 from gramian.fitting.choice import tuning
 from gramian.fitting.choice.tuning import Criterion, tune
-from gramian.kernels import Gaussian, Haversine, Matern32, Matern52
+from gramian.kernels import Gaussian, Haversine, Matern32, Matern52, Periodic
 from gramian.kernels._hyperparameters import (
     contract_gradients,
     hyperparameters,
+    times_lengthscales,
     with_hyperparameters,
 )
 
@@ -173,3 +174,28 @@ class TestSearch:
         # A lengthscale changes nothing: one fit, not a walk of fits.
         assert [row["step"] for row in est.history_].count("fit") == 1
         assert est.plan(bits, y).seconds > 0
+
+
+def test_lengthscales_of_circles_are_multiplied_or_not():
+    kernel = 2.0 * Gaussian(3.0).on([0]) * Periodic(0.5, 12.0).on([0]) + Matern32((1.0, 4.0))
+    all_of_them = list(hyperparameters(times_lengthscales(kernel, 10.0)).values())
+    assert all_of_them == [30.0, 2.0, 5.0, 10.0, 40.0]
+    others = list(hyperparameters(times_lengthscales(kernel, 10.0, circles=False)).values())
+    assert others == [30.0, 2.0, 0.5, 10.0, 40.0]
+    assert len(tuning._starts(kernel)) == 9
+    assert len(tuning._starts(Matern32(1.0))) == 5
+
+
+def test_the_maximum_of_seasons_that_change_is_found_from_any_unit():
+    month = np.arange(144.0)[:, None]
+    truth = (
+        1.0 * Gaussian(60.0) + Gaussian(60.0) * Periodic(0.5, 12.0) + 0.3 * Matern32(3.6)
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    root = np.linalg.cholesky(truth(month, month) + 0.05 * np.eye(144))
+    y = (root @ rng.standard_normal(144))[:, None]
+    y = (y - y.mean()) / y.std()
+    criterion = Criterion("likelihood", month, y)
+    starts = [Gaussian(decay) * Periodic(1.0, 12.0) for decay in (1.0, 144.0)]
+    values = [tune(criterion, start).value for start in starts]
+    assert max(values) - min(values) < 0.1

@@ -69,6 +69,9 @@ from .radial.great_circle import Haversine
 from .radial.l1 import L1Laplacian
 from .radial.periodic import Periodic
 
+# isort: split
+from ._seasonal import seasonal
+
 COMPOSITE_NAMES = ("sum", "product", "scaled", "columns")
 
 
@@ -127,5 +130,6 @@ __all__ = [
     "make",
     "medians",
     "names",
+    "seasonal",
     "with_hyperparameters",
 ]

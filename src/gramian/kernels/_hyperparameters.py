@@ -65,12 +65,22 @@ def with_factors(kernel: Kernel) -> Kernel:
     return kernel if _has_factor(kernel) else 1.0 * kernel
 
 
-def times_lengthscales(kernel: Kernel, ratio: float) -> Kernel:
-    """Return a kernel with all its lengthscales multiplied by a number."""
-    values = hyperparameters(kernel)
+def times_lengthscales(kernel: Kernel, ratio: float, *, circles: bool = True) -> Kernel:
+    """Return a kernel with its lengthscales multiplied by a number.
+
+    Parameters
+    ----------
+    circles : bool, default=True
+        Whether to multiply those of kernels with a period too, which are in radii of a circle.
+    """
+    values, parameters = hyperparameters(kernel), kernel.get_params()
+
+    def is_multiplied(name: str) -> bool:
+        part, found, _ = name.rpartition("lengthscale")
+        return bool(found) and (circles or f"{part}period" not in parameters)
+
     return with_hyperparameters(
-        kernel,
-        [value * ratio if "lengthscale" in name else value for name, value in values.items()],
+        kernel, [v * ratio if is_multiplied(name) else v for name, v in values.items()]
     )
 
 

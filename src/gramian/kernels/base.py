@@ -216,7 +216,7 @@ class Kernel(ABC):
 
     __rmul__ = __mul__
 
-    def on(self, columns: Iterable[int] | Iterable[str]) -> Kernel:
+    def on(self, columns: Iterable[int | str]) -> Kernel:
         """Return this kernel restricted to some columns, by indices from 0, or by names in a frame.
 
         ``Gaussian(2.0).on(["x", "y"]) * Periodic(1.0, 24.0).on(["hour"])`` mixes blocks of

@@ -51,7 +51,7 @@ class Columns(OfOne):
     (2, 3)
     """
 
-    columns: Sequence[int] | Sequence[str]
+    columns: Sequence[int | str]
 
     def __post_init__(self) -> None:
         columns = _checked_columns(self.columns)

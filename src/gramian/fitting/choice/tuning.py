@@ -185,10 +185,10 @@ def tune(criterion: Criterion, kernel: Kernel, noise: float | None = None) -> Tu
 
     Notes
     -----
-    The likelihood may have several maxima. From five multiples of the lengthscales, each with the
-    best of three noises, L-BFGS descends on the first 300 rows, in logarithms, with gradients
-    of `contract_gradients`; the best result is the start of the descent on all rows, of 20 to
-    60 evaluations of the criterion.
+    The likelihood may have several maxima. From five multiples of the lengthscales (nine starts if
+    there is a period), each with the best of three noises, L-BFGS descends on the first 300 rows,
+    in logarithms, with gradients of `contract_gradients`; the best result is the start of the
+    descent on all rows, of 20 to 60 evaluations of the criterion.
     """
     unit = float(xp.square(criterion.Y).mean()) or 1.0
     subset = criterion.first(START_ROWS)
@@ -208,8 +208,16 @@ def tune(criterion: Criterion, kernel: Kernel, noise: float | None = None) -> Tu
 
 
 def _starts(kernel: Kernel) -> list[Kernel]:
-    """Return the kernel at several multiples of its lengthscales, once if it has none."""
-    starts = [times_lengthscales(kernel, multiple) for multiple in START_MULTIPLES]
+    """Return the kernel at several multiples of its lengthscales, once if it has none.
+
+    Lengthscales of kernels with a period do not depend on the unit of the features, so that they
+    also stay while the others are multiplied.
+    """
+    starts = [
+        times_lengthscales(kernel, multiple, circles=circles)
+        for circles in (True, False)
+        for multiple in START_MULTIPLES
+    ]
     return list(dict.fromkeys(starts))
 
 
