@@ -56,6 +56,7 @@ GROUPS = {
         "intervals": "coverage and width on eight sets over twenty seeds (about half an hour)",
         "deviations": "standard deviations: calibration, growth, seconds (about 5 minutes)",
         "processes": "Gaussian processes against scikit-learn's: density, coverage (2 minutes)",
+        "series": "forecasts of twenty time series against ETS and naive ones (3 minutes)",
         "hopt": "lengthscales by gradients, and the learned metric, on six sets (about 25 minutes)",
         "pictures": "a learned metric of the shipped sets: importances, M, rounds (a minute)",
         "categories": "encoded categories, one-hot and boosting on three sets (about 20 minutes)",

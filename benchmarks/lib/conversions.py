@@ -168,3 +168,35 @@ def qm9_gap_31k(raw: Path) -> pd.DataFrame:
     names = [f"fp{j}" for j in range(FINGERPRINT_BITS)]
     features = pd.DataFrame(np.array(counts, dtype=np.uint8), columns=names)
     return table(features.assign(smiles=data["SMILES"]), data["gap"].astype(np.float32))
+
+
+MOST_SEASONS = 20
+"""Seasons of a series at most, the last ones."""
+
+
+def series(raw: Path) -> pd.DataFrame:
+    """Return twenty series, one below the other: name, steps of a season, step, value.
+
+    Steps without a value are left out.
+    """
+    read = {path.stem: pd.read_csv(path, na_values="NA") for path in sorted(raw.glob("*.csv"))}
+    monthly = ("AirPassengers", "UKDriverDeaths", "USAccDeaths", "co2", "deaths", "manaus")
+    quarterly = ("JohnsonJohnson", "UKgas", "austres", "presidents")
+    found = [(name, 12, read[name][name]) for name in (*monthly, "nottem")]
+    found += [(name, 12, read["economics"][name]) for name in ("psavert", "unemploy")]
+    # A row is a year, a column a month.
+    found.append(("elnino", 12, pd.Series(read["elnino"].iloc[:, 1:].to_numpy().ravel())))
+    found += [(name, 4, read[name][name]) for name in quarterly]
+    found += [(name, 4, read["macrodata"][name]) for name in ("realinv", "tbilrate", "unemp")]
+    found += [(f"nox_{name}", 7, read["ambientNOxCH"][name]) for name in ("ad", "ba", "zg")]
+    return pd.concat([_one_series(*parts) for parts in found], ignore_index=True)
+
+
+def _one_series(name: str, period: int, values: pd.Series) -> pd.DataFrame:
+    # Days have more seasons than years: a year of them is some fifty weeks.
+    most = (MOST_SEASONS if period > 7 else 52) * period
+    last = values.to_numpy(np.float64)[-most:]
+    data = pd.DataFrame({"step": np.arange(len(last)), "value": last})
+    data.insert(0, "period", period)
+    data.insert(0, "name", name)
+    return data.dropna()
