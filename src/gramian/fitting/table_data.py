@@ -109,8 +109,7 @@ def table_data(
     )
     if hold_out:
         held_out = HeldOut(numbers, encoded_rows(given, data, weights, held_index, classes))
-    settings = resolve.with_names(settings, data.column_names)
-    settings = _encoded_landmarks(settings, data.encoding)
+    settings = _encoded_landmarks(resolve.with_names(settings, data.column_names), data.encoding)
     # Everything that stays in memory counts against the limit of the fit.
     taken_bytes = row_bytes + given.y.nbytes + targets.nbytes + BOOKKEEPING_BYTES * len(given.y)
     return replace(data, held_out=held_out), settings.with_less_memory(taken_bytes)

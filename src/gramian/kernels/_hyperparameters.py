@@ -71,13 +71,13 @@ def times_lengthscales(kernel: Kernel, ratio: float, *, circles: bool = True) ->
     Parameters
     ----------
     circles : bool, default=True
-        Whether to multiply those of kernels with a period too, which are in radii of a circle.
+        Whether lengthscales of kernels with a period, in radii of a circle, are multiplied, too.
     """
     values, parameters = hyperparameters(kernel), kernel.get_params()
 
     def is_multiplied(name: str) -> bool:
-        part, found, _ = name.rpartition("lengthscale")
-        return bool(found) and (circles or f"{part}period" not in parameters)
+        prefix = name.rpartition("lengthscale")[0]
+        return "lengthscale" in name and (circles or f"{prefix}period" not in parameters)
 
     return with_hyperparameters(
         kernel, [v * ratio if is_multiplied(name) else v for name, v in values.items()]

@@ -11,7 +11,7 @@ from .radial.gaussian import Gaussian
 from .radial.matern import Matern32
 from .radial.periodic import Periodic
 
-SPAN = 3.5
+SPAN_DEVIATIONS = 3.5
 """Length of a series in standard deviations of its times, which are evenly spaced."""
 
 ROUGH_SHARE = 0.04
@@ -63,7 +63,9 @@ def seasonal(time: int | str, seasons: Mapping[str, float] | Mapping[int, float]
         expected = "other columns than the time"
         remedy = "give the kernel a copy of the column, such as the number of the month"
         raise ParameterError("seasons", dict(seasons), expected, remedy)
-    kernel: Kernel = Linear().on([time]) + Gaussian(SPAN).on([time])
+    kernel: Kernel = Linear().on([time]) + Gaussian(SPAN_DEVIATIONS).on([time])
     for column, period in seasons.items():
-        kernel = kernel + Gaussian(SPAN).on([time]) * Periodic(1.0, float(period)).on([column])
-    return kernel + Matern32(ROUGH_SHARE * SPAN).on([time])
+        kernel = kernel + Gaussian(SPAN_DEVIATIONS).on([time]) * Periodic(1.0, float(period)).on(
+            [column]
+        )
+    return kernel + Matern32(ROUGH_SHARE * SPAN_DEVIATIONS).on([time])

@@ -222,8 +222,9 @@ class Kernel(ABC):
         ``Gaussian(2.0).on(["x", "y"]) * Periodic(1.0, 24.0).on(["hour"])`` mixes blocks of
         features. A fit replaces names by indices, see `Columns`.
         """
-        given = columns if isinstance(columns, str) else tuple(columns)  # refused by the class
-        return kernels.make("columns", kernel=self, columns=given)
+        if not isinstance(columns, str):  # which the class refuses
+            columns = tuple(columns)
+        return kernels.make("columns", kernel=self, columns=columns)
 
     def with_names(self, names: Sequence[str] | None) -> Kernel:
         """Return this kernel with indices of features in place of the names of columns.

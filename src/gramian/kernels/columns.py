@@ -74,12 +74,12 @@ class Columns(OfOne):
             return replace(self, kernel=self.kernel.with_names(inner))
         if names is None:
             raise _no_names(self)
-        known = list(dict.fromkeys(names))
+        column_names = list(dict.fromkeys(names))
         for name in self.columns:
-            if name not in known:
+            if name not in column_names:
                 raise ValueError(
                     f"the kernel {self!r} needs the column {name!r}, which X lacks or which has a "
-                    f"single value; {it_has(known, name)}"
+                    f"single value; {it_has(column_names, name)}"
                 )
         numbers = [k for name in self.columns for k, own in enumerate(names) if own == name]
         if self.kernel.dim not in (None, len(numbers)):
@@ -184,11 +184,11 @@ class Columns(OfOne):
 
 def _checked_columns(columns: Any) -> tuple[int, ...] | tuple[str, ...]:
     """Return columns as a tuple; raise ValueError unless they differ, and are of one kind."""
-    given = () if isinstance(columns, str) else tuple(columns)
-    if _are_names(given) and len(set(given)) == len(given):
-        return given
-    numbers = tuple(int(column) for column in given if not isinstance(column, str))
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(given):
+    as_tuple = () if isinstance(columns, str) else tuple(columns)
+    if _are_names(as_tuple) and len(set(as_tuple)) == len(as_tuple):
+        return as_tuple
+    numbers = tuple(int(column) for column in as_tuple if not isinstance(column, str))
+    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(as_tuple):
         expected = "a list of different numbers of features, from 0 on, or of different names"
         remedy = f"give [{columns!r}]" if isinstance(columns, str) else ""
         raise ParameterError("columns", columns, expected, remedy)

@@ -167,12 +167,12 @@ class Haversine(Mapped):
         # The margin accepts poles that were rounded to float32.
         if bool((xp.abs(lat) > math.pi / 2 * (1 + 1e-6)).any()):
             farthest = float(points[int(xp.abs(lat).argmax()), 0])
-            unit, most = ("degrees", "90") if self.degrees else ("radians", "pi / 2")
-            other = "degrees=False for radians" if self.degrees else "degrees=True for degrees"
+            limit = "90 degrees" if self.degrees else "pi / 2 radians"
+            setting = "degrees=False for radians" if self.degrees else "degrees=True for degrees"
             raise ValueError(
-                f"latitude {farthest:.6g} is outside the sphere, expected at most {most} {unit}; "
+                f"latitude {farthest:.6g} is outside the sphere, expected at most {limit}; "
                 "give rows of (latitude, longitude), in this order: swap the columns if the first "
-                f"is the longitude, as in .on([1, 0]), or give {other}"
+                f"is the longitude, as in .on([1, 0]), or give {setting}"
             )
         cos = xp.cos(lat)
         space = xp.stack([cos * xp.cos(lon), cos * xp.sin(lon), xp.sin(lat)], axis=1)
