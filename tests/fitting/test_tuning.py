@@ -188,12 +188,10 @@ def test_lengthscales_of_circles_are_multiplied_or_not():
 
 def test_the_maximum_of_seasons_that_change_is_found_from_any_unit():
     month = np.arange(144.0)[:, None]
-    truth = (
-        1.0 * Gaussian(60.0) + Gaussian(60.0) * Periodic(0.5, 12.0) + 0.3 * Matern32(3.6)
-    )  # fmt: skip
+    truth = Gaussian(60.0) + Gaussian(60.0) * Periodic(0.5, 12.0) + 0.3 * Matern32(3.6)
     rng = np.random.default_rng(0)
-    root = np.linalg.cholesky(truth(month, month) + 0.05 * np.eye(144))
-    y = (root @ rng.standard_normal(144))[:, None]
+    root = np.linalg.cholesky(truth(month, month) + 1e-8 * np.eye(144))
+    y = root @ rng.standard_normal((144, 1)) + 0.05**0.5 * rng.standard_normal((144, 1))
     y = (y - y.mean()) / y.std()
     criterion = Criterion("likelihood", month, y)
     starts = [Gaussian(decay) * Periodic(1.0, 12.0) for decay in (1.0, 144.0)]

@@ -20,6 +20,8 @@ def test_periods_stay_and_all_else_is_tuned():
     numbers = hyperparameters(kernel.with_names(["year", "month", "weekday"]))
     assert len(numbers) == 6  # trend, two seasons that change, rough part
     assert not any("period" in name for name in numbers)
+    assert "period=12.0" in repr(kernel)
+    assert "period=7.0" in repr(kernel)
     assert seasonal(0, {1: 12}) == seasonal("t", {"m": 12}).with_names(["t", "m"])
 
 

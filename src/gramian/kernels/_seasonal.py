@@ -63,9 +63,8 @@ def seasonal(time: int | str, seasons: Mapping[str, float] | Mapping[int, float]
         expected = "other columns than the time"
         remedy = "give the kernel a copy of the column, such as the number of the month"
         raise ParameterError("seasons", dict(seasons), expected, remedy)
-    kernel: Kernel = Linear().on([time]) + Gaussian(SPAN_DEVIATIONS).on([time])
+    smooth = Gaussian(SPAN_DEVIATIONS).on([time])
+    kernel = Linear().on([time]) + smooth
     for column, period in seasons.items():
-        kernel = kernel + Gaussian(SPAN_DEVIATIONS).on([time]) * Periodic(1.0, float(period)).on(
-            [column]
-        )
+        kernel = kernel + smooth * Periodic(1.0, float(period)).on([column])
     return kernel + Matern32(ROUGH_SHARE * SPAN_DEVIATIONS).on([time])
