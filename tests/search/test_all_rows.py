@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter, KernelOperator
 from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split
 from gramian.search.all_rows import fits as on_all_rows
-from gramian.search.all_rows.full_fit import PATH_SHIFTS, full_fit, penalties_around
+from gramian.search.all_rows.full_fit import PATH_SHIFTS, _select_near, full_fit
 from gramian.search.all_rows.metric_rounds import LEAST_POWER, flatter, next_round
 from gramian.search.cost import landmarks_within, seconds_of_fit
 
@@ -137,11 +138,69 @@ class TestFlatter:
 
 
 @pytest.mark.parametrize(
-    ("shift", "near"),
-    [(10.0, (10.0, 3.0)), (1.0, (3.0, 1.0, 0.3)), (PATH_SHIFTS[-1], PATH_SHIFTS[-2:]), (0.5, None)],
-)
-def test_neighbours_of_a_shift(shift, near):
-    assert penalties_around(shift) == near
+    ("near", "shifts"),
+    [(10.0, PATH_SHIFTS[:3]), (1.0, PATH_SHIFTS[:5]), (0.4, PATH_SHIFTS[1:6]),
+     (PATH_SHIFTS[-1], PATH_SHIFTS[-3:]), (None, PATH_SHIFTS)],
+)  # fmt: skip
+def test_neighbours_of_a_shift(near, shifts):
+    assert _select_near(PATH_SHIFTS, near) == shifts
+
+
+class TestEnds:
+    """A search ends where fits gain nothing, and expects the time of its last fits."""
+
+    @pytest.mark.parametrize(
+        ("losses", "stale"),
+        [
+            ([1.0] * 5, False), ([1.0] * 6, True), ([1.0] * 5 + [0.99], False),
+            ([1.0] * 5 + [0.999], True), ([1.0, 0.5] + [0.6] * 4, False),
+            ([1.0, 0.5] + [0.6] * 5, True), ([-1.0] * 5 + [-1.1], False), ([-1.0] * 6, True),
+        ],
+    )  # fmt: skip
+    def test_fits_without_a_gain_end_it(self, losses, stale):
+        assert on_all_rows._is_stale(SimpleNamespace(fits=losses, loss=float)) == stale
+
+    def test_a_search_ends_before_the_limit_on_fits(self):
+        X = RandomStream(0).standard_normal((150, 3), np.float64)
+        material = Material.of(X, X[:, :1] + np.sin(X[:, 1:2]), rng=RandomStream(0))
+        found = Search(material, Space(machine=None, fits=16), Clock())
+        _ = list(found.steps())
+        assert len(found.fits) < 16
+        assert not found.left_out
+
+    @pytest.mark.parametrize(
+        ("rows", "splits", "residual", "ratio"),
+        [(500, 5, 0.0, 0.06), (500, 5, 0.01, 0.8), (4000, 5, 0.0, 0.8), (2000, 1, 0.0, 0.3)],
+    )
+    def test_a_last_fit_factorises_once(self, rows, splits, residual, ratio):
+        material = SimpleNamespace(X=np.zeros((rows, 1)), splits=[None] * splits)
+        fit = SimpleNamespace(residual=residual, losses=[0.0] * 10, seconds=2.0)
+        seconds = on_all_rows._refit_seconds(SimpleNamespace(material=material), fit)
+        assert seconds == pytest.approx(2 * ratio)
+
+
+class TestFewRows:
+    """Metrics of five folds: the same recipe is fitted once, and the better power continues."""
+
+    def found(self):
+        X = RandomStream(0).standard_normal((150, 6), np.float64)
+        Y = np.sin(2 * X[:, :1]) + X[:, 1:2]
+        found = Search(Material.of(X, Y, rng=RandomStream(0)), Space(), Clock())
+        _ = list(found.sampled_steps())
+        return found
+
+    def test_the_round_without_a_metric_is_the_recipe_of_the_screen(self):
+        found = self.found()
+        unmapped = [stem.recipe for stem in found.stems if not stem.recipe.rounds]
+        assert len(unmapped) >= 2
+        assert set(unmapped) <= {stem.recipe for stem in found.screen}
+
+    def test_the_better_power_continues(self):
+        radial = [s for s in self.found().stems if s.recipe.kernel == "matern32"]
+        first = {s.recipe.power: s.loss for s in radial if s.recipe.rounds == 1}
+        assert set(first) == {0.5, 0.25}
+        assert {s.recipe.power for s in radial if s.recipe.rounds > 1} == {0.5}
+        assert first[0.5] < first[0.25]
 
 
 class TestLandmarks:

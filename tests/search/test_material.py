@@ -104,7 +104,16 @@ class TestSplits:
             both = np.concatenate([split.train, split.validation])
             assert np.array_equal(xp.sort(both), np.arange(n))
 
-    @pytest.mark.parametrize(("n", "held"), [(1500, 300), (30_000, 2000)])
+    @pytest.mark.parametrize("coded", [False, True])
+    def test_three_fifths_of_more_rows_are(self, coded, rng):
+        found = random_splits(2.0 * label(1999, rng)[:, None].clip(max=1) - 1, coded, rng)
+        assert len(found) == 3
+        assert len(np.unique(np.concatenate([s.validation for s in found]))) == 1200
+        for split in found:
+            both = np.concatenate([split.train, split.validation])
+            assert np.array_equal(xp.sort(both), np.arange(1999))
+
+    @pytest.mark.parametrize(("n", "held"), [(2000, 400), (30_000, 2000)])
     def test_a_part_of_many_rows_is(self, n, held, rng):
         (found,) = random_splits(rng.standard_normal((n, 1), np.float32), False, rng)
         assert len(found.validation) == held

@@ -9,10 +9,13 @@ from .._arrays import Array, Float, Int, RandomStream
 from ..metric.sampling import split_held_out
 
 FEW_ROWS = 1500
-"""Rows below which five folds hold out each row once; otherwise a fifth, at most 2,000 rows, is
-held out."""
+"""Rows below which five folds hold out each row once."""
 
 FOLD_COUNT = 5
+
+MIDDLE_ROWS, MIDDLE_FOLDS = 2000, 3
+"""Rows below which some of the five folds are held out, and their number; of more rows, a fifth is
+held out once, at most 2,000 rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +34,21 @@ class Split:
     validation: Int[Array, " v"]
 
 
+def split_count(n: int) -> int:
+    """Return the number of random splits of n rows."""
+    if n >= MIDDLE_ROWS:
+        return 1
+    return FOLD_COUNT if n < FEW_ROWS else MIDDLE_FOLDS
+
+
 def random_splits(Y: Float[Array, "n t"], coded: bool, rng: RandomStream) -> list[Split]:
-    """Return five folds of few rows, or one split of many, stratified by class."""
+    """Return five folds of few rows, three of them of more, or one split of many.
+
+    Each is stratified by class.
+    """
     n = len(Y)
-    if n < FEW_ROWS:
-        return random_folds(Y, coded, FOLD_COUNT, rng)
+    if (count := split_count(n)) > 1:
+        return random_folds(Y, coded, FOLD_COUNT, rng)[:count]
     # Samples are the first rows of `train`, so its order must be random.
     order = rng.permutation(n)
     held_index, learn = split_held_out(Y[order], coded)

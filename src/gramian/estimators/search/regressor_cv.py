@@ -48,7 +48,8 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
         ``trees``. Trees see the rows as the kernel does, in a table its encoded columns, and have
         the time that the search leaves, at least a twentieth of the budget.
     cv : None, int, splitter or iterable of pairs, default=None
-        Held-out rows. None: five folds below 1,500 rows, else a random fifth, at most 2,000 rows.
+        Held-out rows. None: five folds below 1,500 rows, three of them below 2,000 rows, else a
+        random fifth, at most 2,000 rows.
         Beyond 20,000 rows it applies to the sample and to the cells that choose; the check of all
         cells uses fewer rows.
     test_fraction : float or None, default=None
@@ -66,8 +67,8 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
     budget : str, int or "auto", default="auto"
         Wall-clock time, such as ``"30 s"`` or ``"2 min"``; CPU time, such as ``"30 cpu s"``, summed
         over threads, which other programs on the machine hardly change; or a number of kernel
-        evaluations, which makes the search the same on each machine. ``"auto"``: all steps, seconds
-        for hundreds of rows, minutes from 20,000 rows on; see `plan`.
+        evaluations, which makes the search the same on each machine. ``"auto"``: until nothing is
+        gained, seconds for hundreds of rows, minutes from 20,000 rows on; see `plan`.
     engine : str or Engine, default="auto"
         See `gramian.operators.choose_engine`.
     memory_limit : int, str or None, default=None

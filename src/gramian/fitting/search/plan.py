@@ -19,7 +19,7 @@ from ...operators import KernelOperator
 from ...search import Effort, Recipe
 from ...search.all_rows.full_fit import PATH_SHIFTS
 from ...search.cells.cell_sizes import USUAL_ROWS, inflated_rows
-from ...search.folds import FEW_ROWS, FOLD_COUNT
+from ...search.folds import FEW_ROWS, FOLD_COUNT, split_count
 from .data import MOST_ROWS
 from .settings import SearchSettings
 
@@ -141,7 +141,7 @@ def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> 
     share = 1.0 if budget.evaluations > pairs else budget.evaluations / pairs
     return SearchPlan(
         searched_rows=s,
-        held_out=s if s < FEW_ROWS else min(2000, s // 5),
+        held_out=min(2000, split_count(s) * s // FOLD_COUNT),
         all_rows=n,
         fitted_rows=held_rows or n,
         memory_bytes=_memory(rows, targets, held_rows),
@@ -155,8 +155,8 @@ def _search_work(settings: SearchSettings, s: int, fitted: int, d: int, t: int) 
     """Return the work of a search on s rows, including fits with all s rows as centers."""
     space, effort = settings.space, Effort()
     # Few rows are held out in turn: each step is a fit for each fold.
-    times = FOLD_COUNT if s < FEW_ROWS else 1
-    learned = 4 * s // 5 if s < FEW_ROWS else s - min(2000, s // 5)
+    times = split_count(s)
+    learned = s - min(2000, s // FOLD_COUNT)
     screens = len(space.kernels) * len(space.inputs)
     work = _sampled_work(min(learned, effort.screen_rows), effort.screen_landmarks) * screens
     if space.machine is not None and d > 1:

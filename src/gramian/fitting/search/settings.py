@@ -26,7 +26,8 @@ LossOf = Callable[[Array, Array, Array | None], float]
 class SearchSettings:
     """Parameters of a search: budget, space, score, splits and limits.
 
-    - `cv`: None: five folds of fewer than 1,500 rows, else a fifth of the rows, at most 2,000.
+    - `cv`: None: five folds of fewer than 1,500 rows, three of them of fewer than 2,000, else a
+      fifth of the rows, at most 2,000.
     - `standardize`: whether features that are not encoded are scaled to mean 0 and deviation 1.
     - `score`: loss that compares fits, a function of predictions, true targets and weights of
       held-out rows; the mean squared error if None.

@@ -36,7 +36,13 @@ PILOT_ROWS = 4000
 SMALL_SHIFTS = (3e-3, 1e-3, 1e-4)
 """Further shifts, with float64 products, tried if the last of PATH_SHIFTS was the best."""
 
+WINDOW_SHIFTS = 2
+"""Shifts on each side of the best one of a similar fit, such as one of half the lengthscale."""
+
 DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
+
+LEAST_SHIFT = 1e-10
+"""Least shift of a factorisation in a search, for targets that are almost exact functions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +97,7 @@ def full_fit(
     most: float = math.inf,
     small: bool = False,
     shifts: Sequence[float] | None = None,
+    near: float | None = None,
 ) -> FullFit:
     """Fit a recipe with all rows as centers, and return the best penalty on the held-out rows.
 
@@ -110,6 +117,8 @@ def full_fit(
         Whether to try smaller penalties, with products in float64.
     shifts : sequence of float, optional
         N times the penalties, decreasing; chosen by default.
+    near : float, optional
+        The best shift of a similar fit, to which the chosen shifts are close.
     """
     started = read_seconds()
     recipe, until = replace(stem.recipe, multiple=multiple), (ends, most)
@@ -129,14 +138,15 @@ def full_fit(
         if len(sample.X) <= DIRECT_ROWS:
             if direct is None:
                 # The sample's best penalty may be below all of these shifts.
-                direct = sorted({*DIRECT_SHIFTS, stem.penalty * total}, reverse=True)
+                tried = {*DIRECT_SHIFTS, LEAST_SHIFT, stem.penalty * total}
+                direct = _select_near(sorted(tried, reverse=True), near)
             runs.append(factorise_matrix(problem, sample, direct))
         else:
             if small:
                 problem = problem.double()
             if iterated is None:
                 small_shifts = SMALL_SHIFTS if small else None
-                iterated = small_shifts or _shifts(problem, sample, material, clock, until)
+                iterated = small_shifts or _shifts(problem, sample, material, clock, until, near)
             runs.append(_iterate_path(problem, sample, material, iterated, clock, until))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
 
@@ -193,7 +203,12 @@ def _iterate_path(
 
 
 def _shifts(
-    problem: FullProblem, sample: Sample, material: Material, clock: Clock, ends: Ends
+    problem: FullProblem,
+    sample: Sample,
+    material: Material,
+    clock: Clock,
+    ends: Ends,
+    near: float | None,
 ) -> Sequence[float]:
     """Return the shifts of a path (N times the penalties).
 
@@ -204,7 +219,7 @@ def _shifts(
     """
     n, t = problem.targets.shape
     if t <= FEW_TARGETS or n < 2 * PILOT_ROWS:
-        return PATH_SHIFTS
+        return _select_near(PATH_SHIFTS, near)
     part = sample.first(PILOT_ROWS)
     K = KernelOperator(
         problem.K.kernel, part.X, part.X, problem.K.engine, meter=problem.K.meter, **BLOCK_MEMORY
@@ -216,9 +231,9 @@ def _shifts(
     return PATH_SHIFTS[best : best + 2] if best + 2 <= len(PATH_SHIFTS) else PATH_SHIFTS[-2:]
 
 
-def penalties_around(shift: float) -> Sequence[float] | None:
-    """Return a shift of `PATH_SHIFTS` and its neighbours there; None for any other shift."""
-    if shift not in PATH_SHIFTS:
-        return None
-    at = PATH_SHIFTS.index(shift)
-    return PATH_SHIFTS[max(0, at - 1) : at + 2]
+def _select_near(shifts: Sequence[float], near: float | None) -> Sequence[float]:
+    """Return the shift closest to `near` with two neighbours on each side; all shifts if None."""
+    if near is None:
+        return shifts
+    at = min(range(len(shifts)), key=lambda i: abs(math.log(shifts[i] / near)))
+    return shifts[max(0, at - WINDOW_SHIFTS) : at + WINDOW_SHIFTS + 1]

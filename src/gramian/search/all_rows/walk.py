@@ -9,6 +9,9 @@ from ..samples.sampled_fit import Stem
 from ..space import Space
 from .full_fit import PATH_SHIFTS, FullFit
 
+LEAST_GAIN = 2e-3
+"""Share of the loss by which a lengthscale is better, so that the walk continues from it."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -35,6 +38,8 @@ class Walk:
         Loss of each tried lengthscale.
     smallest_error : float
         Smallest loss of all tried lengthscales.
+    shift : float or None
+        Best shift of the best lengthscale; None before the first fit.
     """
 
     stem: Stem
@@ -42,6 +47,7 @@ class Walk:
     waiting: list[Step] = field(default_factory=list)
     losses: dict[float, float] = field(default_factory=dict)
     smallest_error: float = math.inf
+    shift: float | None = None
     _small: bool = False
     _at: float = 1.0
 
@@ -50,8 +56,11 @@ class Walk:
 
     def add(self, step: Step, fit: FullFit, loss: float) -> None:
         """Record the loss of a fit, and plan fits at the neighbouring lengthscales."""
-        better = loss < self.smallest_error
-        self.smallest_error = min(self.smallest_error, loss)
+        # A user-defined score may be negative.
+        gain = self.smallest_error - loss
+        better = not self.losses or gain > LEAST_GAIN * abs(self.smallest_error)
+        if gain > 0:
+            self.smallest_error, self.shift = loss, fit.shift
         # Smaller penalties at a known lengthscale add no neighbours to try.
         if step.small:
             return

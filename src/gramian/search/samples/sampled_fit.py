@@ -176,39 +176,53 @@ def learn_metrics(
     inputs, rows = stem.recipe.inputs, machine.rows
     samples = [material.sample(inputs, split, rows) for split in material.splits]
     # The first round keeps the better of two powers. Splits might keep different ones, which have
-    # no common stem, so each power gets its own run.
+    # no common stem, so each power gets its own run, of which the better one continues.
     if len(samples) == 1 or stem.recipe.kernel == L1_KERNEL:
         machines = [machine]
     else:
         machines = [replace(machine, powers=(power,)) for power in machine.powers]
-    stems: dict[tuple[int, float], Stem] = {}
+    all_runs = []
     for single in machines:
-        runs = _together(
-            [single.learn_from(s, kernel, engine=engine, meter=meter) for s in samples], goes_on
-        )
-        for key in _in_all(runs):
-            rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs]
+        splits = [single.learn_from(s, kernel, engine=engine, meter=meter) for s in samples]
+        runs = _Runs(splits, [[] for _ in splits])
+        runs.extend(goes_on, None if len(machines) == 1 else 2)
+        all_runs.append(runs)
+    if len(machines) > 1:
+        min(all_runs, key=_Runs.last_loss).extend(goes_on)
+    stems: dict[tuple[int, float], Stem] = {}
+    for runs in all_runs:
+        for key in _in_all(runs.rounds):
+            rounds = [next(r for r in run if (r.number, r.power) == key) for run in runs.rounds]
             # The round without a metric is the same in the run of every power.
             if key not in stems:
                 stems[key] = _of_rounds(material, stem.recipe, rounds)
     return list(stems.values())
 
 
-def _together(
-    splits: Sequence[Iterator[RoundFit]], goes_on: Callable[[float], bool]
-) -> list[list[RoundFit]]:
-    """Run a round of each split in turn, until a split has no more or `goes_on` returns False."""
-    runs: list[list[RoundFit]] = [[] for _ in splits]
-    while True:
-        for run, rounds in zip(runs, splits, strict=True):
-            # One round of each split in turn: the gain that decides about the next round is a mean
-            # over the splits.
-            next_fit = next(rounds, None)
-            if next_fit is None:
-                return runs
-            run.append(next_fit)
-        if not goes_on(sum(map(_gain, runs)) / len(runs)):
-            return runs
+@dataclass(eq=False)
+class _Runs:
+    """Runs of a machine on each split, with their rounds so far."""
+
+    splits: Sequence[Iterator[RoundFit]]
+    rounds: list[list[RoundFit]]
+    goes_on: bool = True
+
+    def extend(self, goes_on: Callable[[float], bool], most: int | None = None) -> None:
+        """Run a round of each split in turn, until a split has no more or `goes_on` is False."""
+        while self.goes_on and (most is None or len(self.rounds[0]) < most):
+            for run, rounds in zip(self.rounds, self.splits, strict=True):
+                # One round of each split in turn: the gain that decides about the next round is a
+                # mean over the splits.
+                next_fit = next(rounds, None)
+                if next_fit is None:
+                    self.goes_on = False
+                    return
+                run.append(next_fit)
+            self.goes_on = goes_on(sum(map(_gain, self.rounds)) / len(self.rounds))
+
+    def last_loss(self) -> float:
+        """Return the sum of the losses of the last rounds."""
+        return sum(run[-1].fit.loss for run in self.rounds)
 
 
 def _gain(run: Sequence[RoundFit]) -> float:
@@ -225,8 +239,10 @@ def _in_all(runs: Sequence[Sequence[RoundFit]]) -> list[tuple[int, float]]:
 
 def _of_rounds(material: Material, recipe: Recipe, rounds: Sequence[RoundFit]) -> Stem:
     first = rounds[0]
-    learner = recipe.kernel if first.number else None
-    recipe = replace(recipe, rounds=first.number, power=first.power, learner=learner)
+    # The round without a metric keeps its recipe, which the screen may have fitted, too.
+    if first.number:
+        power, learner = first.power, recipe.kernel
+        recipe = replace(recipe, rounds=first.number, power=power, learner=learner)
     gradients = None
     if first.gradients is not None:
         matrices = [r.gradients for r in rounds if r.gradients is not None]

@@ -26,8 +26,9 @@ METRIC_AT_MOST = 0.6
 LARGE_GAIN = 0.1
 """Relative gain of a round that allows rounds beyond METRIC_SHARE."""
 
-METRIC_FITS = 10
-"""Typical number of fits that learn the metrics."""
+METRIC_FITS, FOLDED_METRIC_FITS = 10, 6
+"""Typical number of fits that learn the metrics, of one split and of each of several folds, where
+one power continues after its first round."""
 
 LEARNER_KERNEL = "matern32"
 
@@ -113,9 +114,9 @@ def metrics(search: SearchState) -> Iterator[Trial]:
     screen_seconds = search.clock.seconds / (len(screen) * len(search.material.splits))
     n = len(search.material.splits[0].train)
     least_landmarks = min(n, search.effort.screen_landmarks, search.effort.machine.landmarks)
-    search.effort = search.effort.within(
-        seconds, screen_seconds, METRIC_FITS * len(search.material.splits), n
-    )
+    count = len(search.material.splits)
+    metric_fits = METRIC_FITS if count == 1 else FOLDED_METRIC_FITS * count
+    search.effort = search.effort.within(seconds, screen_seconds, metric_fits, n)
     # A metric from fewer landmarks than the screen had would be a step back.
     if search.effort.machine.landmarks < least_landmarks:
         search.leave_out("learned metrics")
