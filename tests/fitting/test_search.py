@@ -136,13 +136,12 @@ class TestLeftOut:
 
 class TestNothingToGain:
     @staticmethod
-    def trials(y, **settings):
+    def trials(y, shape=(150, 3), **settings):
         """Return the trials of a search without a budget, and whether the result is constant."""
         rng = RandomStream(1)
-        X = xp.to_float64(rng.standard_normal((150, 3), np.float32))
-        data = TrainingData(
-            as_rows(X), y(X, xp.to_float64(rng.standard_normal((150, 1), np.float32)))
-        )
+        X = xp.to_float64(rng.standard_normal(shape, np.float32))
+        noise = xp.to_float64(rng.standard_normal((shape[0], 1), np.float32))
+        data = TrainingData(as_rows(X), y(X, noise))
         searched = automatic.search_fit(data, SearchSettings(**settings), RandomStream(0))
         is_constant = not any(bool(part.coef.any()) for part in searched.model.parts)
         return [trial.step for trial in searched.trials], is_constant
@@ -162,6 +161,24 @@ class TestNothingToGain:
         steps, is_constant = self.trials(lambda X, noise: X.sum(axis=1, keepdims=True))
         assert steps == ["fit", "refit"]
         assert not is_constant
+
+    def test_a_linear_target_ends_a_search_at_once(self):
+        steps, _ = self.trials(lambda X, noise: 3 * X.sum(axis=1, keepdims=True) + noise, (300, 5))
+        assert steps == ["fit", "refit"]
+
+    def test_a_search_goes_on_beyond_a_linear_default(self):
+        def target(X, noise):
+            return 3 * X.sum(axis=1, keepdims=True) + X[:, :1] * X[:, 1:2] + noise
+
+        steps, _ = self.trials(target, (300, 5))
+        assert {"screen", "metric"} <= set(steps)
+
+    @pytest.mark.filterwarnings("ignore:nothing was learned")
+    def test_noise_ends_a_search_though_folds_choose_their_penalties(self):
+        steps, is_constant = self.trials(lambda X, noise: noise, (500, 10))
+        # Three inputs of one kernel, then the best of these with the other three.
+        assert steps == ["screen"] * 6 + ["refit"]
+        assert is_constant
 
     def test_smooth_kernels_alone_show_no_noise(self):
         space = Space(kernels=("gaussian",))

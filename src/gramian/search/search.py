@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .all_rows.fits import average, fit_exact_default, fits
+from .all_rows.fits import average, fit_final_default, fits
 from .recipe import Trial
 from .samples.screen import metrics, screen
 from .search_state import SearchState
@@ -32,7 +32,7 @@ class Search(SearchState):
 
     def steps(self) -> Iterator[Trial]:
         """Run the steps, and yield each trial; a stopped search keeps its best fit so far."""
-        yield from fit_exact_default(self)
+        yield from fit_final_default(self)
         if self.fits:
             return
         yield from self.sampled_steps()

@@ -140,7 +140,11 @@ class SearchState:
         # A search of smooth kernels only may need another lengthscale to see a signal.
         if self.left_out or not set(RADIAL_KERNELS) <= set(self.space.kernels):
             return False
-        of_stems = (xp.concat([f.values for f in s.fits]) for s in (*self.stems, *self.screen))
+        # Splits of a sample have their own best penalties, which predict better by chance: the loss
+        # is at the best common one.
+        limit = self._constant_loss()
+        stems = (s for s in (*self.stems, *self.screen) if s.loss < limit)
+        of_stems = (xp.concat([f.values for f in s.fits]) for s in stems)
         of_fits = (fit.values for fit in self.fits)
         return not any(map(self.predicts, itertools.chain(of_fits, of_stems)))
 
@@ -210,14 +214,19 @@ class SearchState:
     def _or_constant(self, member: Member, loss: float) -> Member:
         return member if loss < self._constant_loss() else constant(member)
 
-    def predicts(self, values: Float[Array, "v t"]) -> bool:
+    def predicts(
+        self, values: Float[Array, "v t"], truth: Float[Array, "v t"] | None = None
+    ) -> bool:
         """Return whether predictions are better than the mean, by more than their standard error.
+
+        `truth` replaces the targets of the held-out rows.
 
         The best of hundreds of trials is better by chance: on rows without any signal, 10 of 12
         searches had a gain, 4 of 12 a gain above the standard error. With a signal of R2 = 0.05 on
         300 rows, or of 0.3 on 60 rows, this test rejects 1 search of 12.
         """
-        truth, weights = xp.to_float64(self.material.truth), self.material.held_weights
+        truth = xp.to_float64(self.material.truth if truth is None else truth)
+        weights = self.material.held_weights
         w = xp.ones(len(truth), xp.float32) if weights is None else weights
         w = xp.to_float64(w) / xp.to_float64(w).sum()
         # One gain per row: the outputs of a row are not independent observations.
@@ -225,7 +234,7 @@ class SearchState:
         gain = float(w @ gains)
         # Standard error of a weighted mean.
         error = float(xp.sqrt(xp.square(w) @ xp.square(gains - gain)))
-        least_gain = (1 - NOTHING_GAINED) * self.squared_error(xp.zeros_like(truth))
+        least_gain = (1 - NOTHING_GAINED) * float(w @ xp.square(truth).mean(axis=1))
         return gain > max(least_gain, error)
 
     def _constant_loss(self) -> float:

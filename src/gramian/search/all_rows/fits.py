@@ -14,15 +14,13 @@ from ..samples.sampled_fit import Stem, at_maps
 from ..samples.screen import screen_recipe
 from ..search_state import EXACT_LOSS, SearchState, handicap_loss
 from .average import average_fits
+from .default_fit import LINEAR_MULTIPLE, ROUND_GAIN, leaves_noise
 from .full_fit import DIRECT_ROWS, FullFit, full_fit
 from .metric_rounds import flatter, next_round
 from .walk import Walk
 
 SEES_MORE = 0.5
 """Ratio of the loss with all rows to the loss of a sample below which metrics are refitted."""
-
-ROUND_GAIN = 0.99
-"""Largest ratio of losses before and after a round that allows another one."""
 
 LANDMARK_COUNTS = (6000, 5000, 4000, 3000, 2500, 2000, 1500, 1000, 700)
 """Numbers of landmarks for all rows if the budget forbids all rows as centers."""
@@ -90,19 +88,30 @@ def _fit_default(search: SearchState, recipe: Recipe) -> FullFit:
     return _fit(search, screen_recipe(search, recipe), recipe.multiple)
 
 
-def fit_exact_default(search: SearchState) -> Iterator[Trial]:
-    """Fit the recipe of the defaults first, if its leave-one-out error is almost zero."""
+def fit_final_default(search: SearchState) -> Iterator[Trial]:
+    """Fit the recipe of the defaults first, and keep the fit if no search can improve it.
+
+    It cannot if the error is almost zero, or if the default is almost linear and leaves noise.
+    """
     recipe = search.default_recipe
-    if recipe is not None and search.default_loss <= EXACT_LOSS and _goes_on(search):
-        stem = screen_recipe(search, recipe)
-        fit = _fit(search, stem, recipe.multiple)
-        if search.loss(fit) <= EXACT_LOSS:
-            search.stems.append(stem)
-            yield search.fit_trial(fit)
-        else:
-            # The search continues as if this fit had not been made: the recipe competes later, in
-            # `fits`.
-            search.fits.clear()
+    if recipe is None or not _goes_on(search):
+        return
+    # A linear function that leaves noise is best for the squared error, not for every score.
+    may_be_linear = recipe.multiple >= LINEAR_MULTIPLE and search.score is None
+    if not (search.default_loss <= EXACT_LOSS or may_be_linear):
+        return
+    stem = screen_recipe(search, recipe)
+    fit = _fit(search, stem, recipe.multiple)
+    if search.loss(fit) <= EXACT_LOSS or (
+        may_be_linear
+        and search.clock.steps.run("errors of the default", lambda: leaves_noise(search, fit))
+    ):
+        search.stems.append(stem)
+        yield search.fit_trial(fit)
+    else:
+        # The search continues as if this fit had not been made: the recipe competes later, in
+        # `fits`.
+        search.fits.clear()
 
 
 def _has_time(search: SearchState, stem: Stem) -> bool:

@@ -58,9 +58,9 @@ def screen(search: SearchState) -> Iterator[Trial]:
             yield search.sample_trial("screen", stem, started)
         if kernel == order[0]:
             least_loss = min(s.loss for s in search.stems)
-            inputs = tuple(
-                s.recipe.inputs for s in search.stems if s.loss <= INPUTS_WORTH * least_loss
-            )
+            # Where none predicts anything so far, one kernel after the other decides.
+            worth = 1.0 if search.is_noise() else INPUTS_WORTH
+            inputs = tuple(s.recipe.inputs for s in search.stems if s.loss <= worth * least_loss)
 
 
 def screen_recipe(search: SearchState, recipe: Recipe) -> Stem:
