@@ -77,7 +77,7 @@ class KeepBest:
 
     def __call__(self, problem: Problem, state: State) -> None:
         """Keep the state if it was validated and no earlier one had a smaller error."""
-        if not _is_looked_at(state):
+        if not math.isfinite(state.metrics.get(VALID_RMSE, math.nan)):
             return
         if self.best is None or _error(state) < _error(self.best):
             # No solver writes to coefficients that it has yielded, so they need no copy.
@@ -98,10 +98,6 @@ class KeepBest:
         # error.
         since = int(history[-1]["iteration"]) - self.best.iteration
         return "early_stopping" if since // self.every >= self.patience else None
-
-
-def _is_looked_at(state: State) -> bool:
-    return math.isfinite(state.metrics.get(VALID_RMSE, math.nan))
 
 
 def _error(state: State) -> tuple[float, float]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from .. import _arrays as xp
 from .. import solvers
-from .._arrays import Array, RandomStream
+from .._arrays import Array
 from .._parameters.types import SolverLike
 from ..data import RowSource
-from ..problems import NystromProblem, Problem
-from ..solvers import Result, Solver, State, max_iterations, solve
-from ..solvers.loop.loop import Row
+from ..problems import NystromProblem
+from ..solvers import Solver, State, max_iterations, solve
 from .inputs.features import check_units
 from .inputs.training_data import TrainingData
 from .methods.base import Prepared, Start
@@ -92,7 +90,19 @@ def partial_fit(
     prepared = prepare(method, own, data, rng, decodes=False)
     start = method.start(prepared, rng)
     earlier = [] if before is None else before.history
-    result = _next_epoch(prepared.solver, start.problem, start.state, earlier, rng.solver)
+    # Run one epoch, which may have several states, and return it with the earlier history.
+    done = 0 if start.state is None else start.state.iteration
+    # A solver with several states per epoch stops at the end of the epoch, not after one state.
+    last = done + getattr(prepared.solver, "states_per_epoch", 1)
+    result = solve(
+        start.problem,
+        prepared.solver,
+        stop=[max_iterations(last)],
+        state=start.state,
+        rng=rng.solver,
+    )
+    # The first row repeats the state to start from, which the earlier history ends with.
+    result = replace(result, history=earlier + result.history[start.state is not None :])
     check_not_diverged(result)
     model = method.model(prepared, start, xp.to_host(result.state.coef), None)
     fitted = prepared.build_fitted(start, result, model)
@@ -132,19 +142,3 @@ def _with_centers(before: Fitted, placed: PlacedData, penalty: float) -> Nystrom
         )
     centers = placed.K.against(before.model.centers)
     return NystromProblem(centers, data.targets, penalty, data.weights)
-
-
-def _next_epoch(
-    solver: Solver[Any, Any],
-    problem: Problem,
-    state: State | None,
-    earlier: list[Row],
-    rng: RandomStream,
-) -> Result:
-    """Run one epoch, which may have several states, and return it with the earlier history."""
-    done = 0 if state is None else state.iteration
-    # A solver with several states per epoch stops at the end of the epoch, not after one state.
-    last = done + getattr(solver, "states_per_epoch", 1)
-    result = solve(problem, solver, stop=[max_iterations(last)], state=state, rng=rng)
-    # The first row repeats the state to start from, which the earlier history ends with.
-    return replace(result, history=earlier + result.history[state is not None :])

@@ -142,7 +142,13 @@ class Fitted:
         end.
         """
         if self.reason == "time_limit":
-            return self._out_of_time()
+            limit, iteration = self.settings.time_limit, self.iteration
+            text = f"stopped by {{time_limit={limit:g}}} at iteration {iteration}"
+            if RESIDUAL_KEY in self.history[-1]:
+                text += f" with {self._shortfall}"
+            if self.best_iteration is not None:
+                text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
+            return Text(f"{text}. To converge: raise {{time_limit}}, {{penalty}} or {{tol}}")
         # Early stopping ends by itself: only an error that still
         # falls at the end deserves a warning.
         if self.best_iteration is not None:
@@ -164,15 +170,6 @@ class Fitted:
             f"stopped after {{max_iter={self.settings.max_iter}}} iterations while the error on "
             "held-out rows still fell: raise {max_iter}"
         )
-
-    def _out_of_time(self) -> Text:
-        limit, iteration = self.settings.time_limit, self.iteration
-        text = f"stopped by {{time_limit={limit:g}}} at iteration {iteration}"
-        if RESIDUAL_KEY in self.history[-1]:
-            text += f" with {self._shortfall}"
-        if self.best_iteration is not None:
-            text += f"; iteration {self.best_iteration} is kept, the best on held-out rows"
-        return Text(f"{text}. To converge: raise {{time_limit}}, {{penalty}} or {{tol}}")
 
     def end_of_path(self) -> Text | None:
         """Return a warning if a penalty below the smallest one tried could be better."""

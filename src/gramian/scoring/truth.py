@@ -72,7 +72,14 @@ def truth_of(
     y = target_column(table, [name])
     if loaded.classes is not None:
         y = as_columns(y).check_with(partial(match_labels, classes=loaded.classes))
-    _check_kind(y, name, loaded)
+    text = kind_of(y) == "U"
+    trained_on_text = loaded.classes is not None and isinstance(loaded.classes[0], str)
+    # Text and numbers never compare as equal: every row would count as wrong.
+    if text != trained_on_text:
+        held_kind, expected = ("text", "numbers") if text else ("numbers", "text")
+        raise ValueError(
+            f"the target {name!r} holds {held_kind}, but the model predicts {expected}"
+        )
     return Truth(name, y, open_for_model(loaded, table, name), table)
 
 
@@ -87,14 +94,3 @@ def _target(loaded: Model) -> str | None:
         name: str | None = loaded.info.get("target")
         return name
     return loaded.target[0]
-
-
-def _check_kind(y: RowNumbers, name: str, model: Model) -> None:
-    text = kind_of(y) == "U"
-    trained_on_text = model.classes is not None and isinstance(model.classes[0], str)
-    # Text and numbers never compare as equal: every row would count as wrong.
-    if text != trained_on_text:
-        held_kind, expected = ("text", "numbers") if text else ("numbers", "text")
-        raise ValueError(
-            f"the target {name!r} holds {held_kind}, but the model predicts {expected}"
-        )

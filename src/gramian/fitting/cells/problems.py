@@ -7,12 +7,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import RandomStream
 from ..._parallel.blas import one_thread_if_small
 from ..._parallel.processes import PROCESS_BYTES, processes_pay, run_apart
 from ..._parallel.workers import run
@@ -165,7 +165,16 @@ class CellProblems:
         facts, tensors = part
         if facts.get("rows") != own:
             raise another_problem(journal.path, ["rows"])
-        solved = _solved_cell(facts, tensors, data.targets.shape)
+        # The solved cell from a record of a journal; None if the record is invalid.
+        coef = tensors.get("coef")
+        values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
+        is_cell = (
+            coef is not None and coef.dtype == xp.float64 and coef.shape == data.targets.shape
+            and bool(xp.isfinite(coef).all())
+            and isinstance(values["iteration"], int) and values["reason"] in FINAL_REASONS
+            and isinstance(values["shift"], float) and isinstance(values["residual"], float | None)
+        )  # fmt: skip
+        solved = SolvedCell(coef, **values) if coef is not None and is_cell else None
         # A damaged part is solved again, not refused: the rest of the journal is still good.
         if solved is None:
             journal.warn_of_damage(cell)
@@ -201,18 +210,3 @@ class CellProblems:
     def _rule(self) -> Stop:
         """Stopping rule that ends all solvers after the fit has failed or been interrupted."""
         return lambda history: "callback" if self._stopped.is_set() else None
-
-
-def _solved_cell(
-    facts: Mapping[str, Any], tensors: Mapping[str, Array], shape: Sequence[int]
-) -> SolvedCell | None:
-    """Return the solved cell from a record of a journal; None if the record is invalid."""
-    coef = tensors.get("coef")
-    values: dict[str, Any] = {name: facts.get(name) for name in CELL_FACTS}
-    is_cell = (
-        coef is not None and coef.dtype == xp.float64 and coef.shape == shape
-        and bool(xp.isfinite(coef).all())
-        and isinstance(values["iteration"], int) and values["reason"] in FINAL_REASONS
-        and isinstance(values["shift"], float) and isinstance(values["residual"], float | None)
-    )  # fmt: skip
-    return SolvedCell(coef, **values) if coef is not None and is_cell else None

@@ -186,7 +186,7 @@ def grow_cells(
     Features that are zero in the sample change no cell: see `Partition.grow`.
     """
     n = len(rows)
-    sample = rows.take(sample_of(partition, n, rng))
+    sample = rows.take(some_of(n, max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows)), rng))
     if unused:
         # A feature that is zero in the whole sample changes no cell.
         sample = xp.copy(sample)
@@ -207,11 +207,6 @@ def taken_of_large(
     for cell, kept_of_cell in kept_rows.items():
         counts[cell] = len(kept_of_cell)
     return kept_rows
-
-
-def sample_of(partition: Partition, n: int, rng: RandomStream) -> Int[Array, " k"]:
-    """Return the indices of the rows in the sample that determines the cells."""
-    return some_of(n, max(SAMPLE_ROWS, SAMPLE_OF_A_CELL * (n // partition.rows)), rng)
 
 
 def some_of(n: int, most: int, rng: RandomStream) -> Int[Array, " k"]:

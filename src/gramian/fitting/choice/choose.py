@@ -220,7 +220,7 @@ def _comparisons(
     # a positive one, and choose it freely.
     penalties = (penalty_given,) if penalty_given else None
     index = _sample_index(settings, data, rng)
-    if _leaves_one_out(settings, data):
+    if settings.cv is None and (len(data.rows) <= FEW_ROWS or _tight(settings)):
         sampled_data = data if index is None else data.part(index)
         moves = settings.chooses_lengthscale
         return [LeaveOneOut.of(sampled_data, landmarks, engine, penalties, rng, moves=moves)]
@@ -251,10 +251,6 @@ def candidates(settings: FitSettings, *, sparse: bool, mapped: LinearMap | None)
     return [
         resolve.kernel(name, f"{FIRST_MULTIPLES.get(str(name), 1.0)!r} median") for name in names
     ]
-
-
-def _leaves_one_out(settings: FitSettings, data: TrainingData) -> bool:
-    return settings.cv is None and (len(data.rows) <= FEW_ROWS or _tight(settings))
 
 
 def _tight(settings: FitSettings) -> bool:

@@ -155,7 +155,8 @@ def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, li
         # 2. The next level starts from this function, and beyond the path from its factor, too.
         before = fitted.function if task.warm else None
         factor = _for_smaller(fitted) if level.penalty <= levels[-1].penalty else None
-        if _progress(mark, fitted.error):
+        # Either error counts: the share of wrong classes may stay while the squared error falls.
+        if any(b < (1 - LEAST_PROGRESS) * a for a, b in zip(mark, fitted.error, strict=True)):
             mark, since = fitted.error, 0
         else:
             since += 1
@@ -210,11 +211,6 @@ def _and_beyond(levels: Sequence[Level], smallest: float) -> Iterator[Level]:
     while penalty >= smallest:
         yield Level(penalty, levels[-1].dictionary, math.nan, levels[-1].coverage)
         penalty /= RATIO_BEYOND_PATH
-
-
-def _progress(before: tuple[float, float], after: tuple[float, float]) -> bool:
-    # Either error counts: the share of wrong classes may stay while the squared error falls.
-    return any(b < (1 - LEAST_PROGRESS) * a for a, b in zip(before, after, strict=True))
 
 
 def _for_smaller(fitted: FittedLevel) -> FalkonFactor | None:

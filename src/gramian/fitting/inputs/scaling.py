@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ... import _arrays as xp
 from ... import data
@@ -121,7 +120,11 @@ class Scaling:
 
         - `data`: unscaled training data.
         """
-        callbacks = self._callbacks(settings, data.feature_names)
+        limit = settings.limit
+        callbacks = [
+            self._held_out(c, data.feature_names, limit) if isinstance(c, Validate) else c
+            for c in settings.callbacks
+        ]
         landmarks = settings.landmarks
         if landmark_settings.are_points(landmarks):
             landmarks = self._points(landmarks, data.rows)
@@ -134,13 +137,6 @@ class Scaling:
         # Maps of features fill the zeros of sparse rows, and the kernel needs the type of the rows.
         points = _dense(landmark_settings.points(landmarks, rows.shape[1]))
         return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
-
-    def _callbacks(self, settings: FitSettings, names: tuple[str, ...] | None) -> Sequence[Any]:
-        limit = settings.limit
-        return [
-            self._held_out(c, names, limit) if isinstance(c, Validate) else c
-            for c in settings.callbacks
-        ]
 
     def _held_out(
         self, given: Validate, names: tuple[str, ...] | None, limit: int | None

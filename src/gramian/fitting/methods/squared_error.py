@@ -16,7 +16,6 @@ from ...landmarks.leverage.bless import SMALLEST_PENALTY
 from ...metric import Metric
 from ...model import KernelModel, same_encoding
 from ...problems import NystromProblem
-from ...search import Split
 from ...solvers import Result, State
 from ..choice import penalty_path
 from ..held_out import folds as held_out
@@ -126,7 +125,12 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
     settings, placed = prepared.settings, prepared.place()
     n, folds = placed.K.shape[0], prepared.folds
     if folds is None:
-        folds = _drawn_folds(settings, placed.data, rng)
+        if rng.folds is None:
+            raise ValueError("a path of penalties needs a generator for its folds")
+        classes = xp.to_host(held_out.labels(placed.data.targets)) if placed.data.coded else None
+        folds = held_out.folds(
+            len(placed.data.targets), cast("int | None", settings.cv), rng.folds, classes
+        )
     selector = landmark_settings.path_selector(settings.landmarks, n)
     levels = selector.select_path(placed.K, rng=rng.landmarks)
     placed = placed.with_landmarks(penalty_path.largest(levels))
@@ -153,32 +157,20 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
     )
 
 
-def _drawn_folds(settings: FitSettings, data: TrainingData, rng: Generators) -> list[Split]:
-    if rng.folds is None:
-        raise ValueError("a path of penalties needs a generator for its folds")
-    classes = xp.to_host(held_out.labels(data.targets)) if data.coded else None
-    return held_out.folds(len(data.targets), cast("int | None", settings.cv), rng.folds, classes)
-
-
 def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> bool:
     """Return whether a fit starts from the landmarks and coefficients of an earlier fit."""
     return (
         bool(settings.warm_start)
-        and _same_features(before.model, data)
+        and (
+            same_encoding(before.model.encoding, data.encoding)
+            and before.model.features == data.rows.shape[1]
+            and before.model.centers.sparse == data.rows.sparse
+            and before.model.feature_names == data.feature_names
+        )
         and _same_choice(settings.landmarks, before.settings.landmarks)
         and settings.standardize == before.settings.standardize
         and _same_metric(settings.metric, before.settings.metric)
         and settings.scales_targets == before.settings.scales_targets
-    )
-
-
-def _same_features(model: KernelModel, data: TrainingData) -> bool:
-    """Return whether centers of a model have the features, and column names, of the rows."""
-    return (
-        same_encoding(model.encoding, data.encoding)
-        and model.features == data.rows.shape[1]
-        and model.centers.sparse == data.rows.sparse
-        and model.feature_names == data.feature_names
     )
 
 

@@ -76,7 +76,12 @@ class Placement:
         if free_bytes is None:
             return cls._on_host(solver, size, limit)
         dense = dense_bytes(solver, size)
-        least_bytes = _least_on_device(engine, solver, size)
+        # The bytes of a device that must stay free for blocks and panels.
+        # With all rows as centers, the columns need not be held at once either.
+        columns = 1 if size.full else size.m
+        block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
+        block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)
+        least_bytes = max(least_blocks(size), 2 * block) + solver.panel_bytes(size)
         # Too little memory on the device: the engine then gets blocks from the host.
         if dense + least_bytes > free_bytes + held:
             return cls._on_host(solver, size, limit)
@@ -121,15 +126,6 @@ class Placement:
         streamed = min(size.n, max(1, (blocks - workspace) // row_bytes)) * size.d * size.itemsize
         pinned = 2 * min(streamed, COPIED_AT_ONCE) if self.with_rows else 2 * streamed
         return self.host_bytes + pinned + 8 * size.t * size.m, self.device_bytes + blocks
-
-
-def _least_on_device(engine: Engine, solver: Solver[Any, Any], size: FitSize) -> int:
-    """Return the bytes of a device that must stay free for blocks and panels."""
-    # With all rows as centers, the columns need not be held at once either.
-    columns = 1 if size.full else size.m
-    block = engine.workspace_bytes(columns, size.d, size.t, size.itemsize)
-    block += BLOCK_ROWS * engine.row_bytes(size.d, size.t, size.itemsize)
-    return max(least_blocks(size), 2 * block) + solver.panel_bytes(size)
 
 
 def resident_bytes(rows: RowSource) -> int:
@@ -216,20 +212,17 @@ def _move_data(data: TrainingData, where: Placement, engine: Engine) -> Training
     # Rows that are on the device already are not copied.
     if where.with_rows and rows.fits() and not resident_bytes(rows):
         row_bytes = rows.shape[1] * rows.dtype.itemsize
-        rows = _copy_rows(engine.feed(rows), max(1, COPIED_AT_ONCE // row_bytes))
+        # All rows as one array on the device of their blocks, read `size` rows at a time.
+        rows = engine.feed(rows)
+        copied: Array | None = None
+        for part, block in rows.blocks(max(1, COPIED_AT_ONCE // row_bytes)):
+            # The first block tells the device and dtype, which the source itself may not know.
+            copied = xp.empty(rows.shape, like=block) if copied is None else copied
+            copied[part] = block
+        if copied is None:
+            raise ValueError(f"{rows!r} has no rows")
+        rows = ArrayRows(copied, feature_names=rows.feature_names)
     weights = None if data.weights is None else xp.to_device(data.weights, where.device)
     return replace(
         data, rows=rows, targets=xp.to_device(data.targets, where.device), weights=weights
     )
-
-
-def _copy_rows(rows: RowSource, size: int) -> ArrayRows:
-    """Return all rows as one array on the device of their blocks, read `size` rows at a time."""
-    copied: Array | None = None
-    for part, block in rows.blocks(size):
-        # The first block tells the device and dtype, which the source itself may not know.
-        copied = xp.empty(rows.shape, like=block) if copied is None else copied
-        copied[part] = block
-    if copied is None:
-        raise ValueError(f"{rows!r} has no rows")
-    return ArrayRows(copied, feature_names=rows.feature_names)

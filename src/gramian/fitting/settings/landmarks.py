@@ -78,7 +78,8 @@ def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector
     if given is None or isinstance(given, Selector):
         return given
     if isinstance(given, str) and not is_table_name(given):
-        m = automatic_landmarks(n)
+        # Theorem 3 of the FALKON paper requires the order of sqrt(n), up to a logarithm.
+        m = min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
         if given != "auto":
             return landmarks.make(given, m=m)
         # The recursion reads the rows several times: too often where they are read in order.
@@ -131,14 +132,6 @@ def require_count(given: LandmarksLike, n: int) -> None:
             f"the number of landmarks of {chosen!r} depends on the rows and is unknown before the "
             "fit; give m, a number of landmarks, to plan"
         )
-
-
-def automatic_landmarks(n: int) -> int:
-    """Return the number of landmarks for ``landmarks="auto"``: min(n, sqrt(n) log(n)).
-
-    Theorem 3 of the FALKON paper requires the order of sqrt(n), up to a logarithm.
-    """
-    return min(n, max(100, math.ceil(math.sqrt(n) * math.log(n)))) if n > 1 else 1
 
 
 def points(given: LandmarksLike, d: int | None = None) -> RowSource:

@@ -61,7 +61,7 @@ def read_model(path: Path, verify: bool) -> Saved:
         raise FileNotFoundError(f"there is no model file {display_text(path)}")
     try:
         contents = read_tensors(path, verify=verify)
-        # A safetensors file of another program has no header: null, which `_check_format` refuses.
+        # A safetensors file of another program has no header: null, which is refused below.
         header = json.loads(contents.metadata.pop(HEADER_KEY, "null"))
     # JSON that is nested too deeply exhausts the stack of Python: damage, not a bug.
     except (DamagedFile, ValueError, RecursionError) as error:
@@ -69,7 +69,15 @@ def read_model(path: Path, verify: bool) -> Saved:
             f"{path} is not a gramian model, or was cut off while it was copied, or was changed "
             f"since it was written ({error})"
         ) from error
-    _check_format(path, header)
+    if not (isinstance(header, dict) and isinstance(header.get("format"), int)):
+        raise ValueError(f"{path} is a safetensors file but not a gramian model")
+    if header["format"] > MODEL_FORMAT:
+        info = header.get("info")
+        version = info.get("version", "(newer)") if isinstance(info, dict) else "(newer)"
+        raise ValueError(
+            f"{path} has format {header['format']}, written by gramian {version}; this version "
+            f"reads up to {MODEL_FORMAT}: upgrade gramian"
+        )
     try:
         # Header and digest are the only metadata of a model; format 1 had no digest.
         if contents.metadata or (header["format"] > 1 and contents.digest is None):
@@ -97,18 +105,6 @@ def _check_members(saved: Saved, verify: bool) -> None:
         check_average(saved.weights, saved.members)
     if saved.blend is not None:
         check_blend(*saved.blend, saved.members[0]["coef"].shape[1])
-
-
-def _check_format(path: Path, header: Any) -> None:
-    if not (isinstance(header, dict) and isinstance(header.get("format"), int)):
-        raise ValueError(f"{path} is a safetensors file but not a gramian model")
-    if header["format"] > MODEL_FORMAT:
-        info = header.get("info")
-        version = info.get("version", "(newer)") if isinstance(info, dict) else "(newer)"
-        raise ValueError(
-            f"{path} has format {header['format']}, written by gramian {version}; this version "
-            f"reads up to {MODEL_FORMAT}: upgrade gramian"
-        )
 
 
 def _check_header(header: dict[str, Any], tensors: dict[str, Array]) -> None:
