@@ -35,12 +35,8 @@ class Registry(Generic[Registered]):
     An unknown name is looked up among the entry points of other packages, see `ENTRY_POINT_GROUPS`,
     and its class is loaded. Registered classes take precedence.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of the registered classes, for error messages.
-    elsewhere : mapping of str to str, optional
-        Registered names by their names in other libraries, for error messages.
+    - `kind`: kind of the registered classes, for error messages.
+    - `elsewhere`: registered names by their names in other libraries, for error messages.
     """
 
     def __init__(self, kind: str, elsewhere: Mapping[str, str] | None = None) -> None:

@@ -75,23 +75,14 @@ class Journal:
     A kill loses only unfinished parts. A part that was cut off or damaged is missing; all others
     remain readable.
 
-    Parameters
-    ----------
-    path : Path
-        File of the checkpoint.
-    about : mapping of str to str
-        Digests and settings of the fit, by the names of its properties, written to each record.
-    resume : bool
-        Whether to resume from an existing file; otherwise it is replaced.
+    - `path`: file of the checkpoint.
+    - `about`: digests and settings of the fit, by the names of its properties, written to each
+      record.
+    - `resume`: whether to resume from an existing file; otherwise it is replaced.
 
-    Raises
-    ------
-    ValueError
-        If the file is not a checkpoint, or belongs to another kind of fit, another fit or another
-        version.
+    Raise ValueError if the file is not a checkpoint, or belongs to another kind of fit, another fit
+    or another version.
 
-    Notes
-    -----
     Cost: opening reads the file once, to find the marks. A record of 8 kB takes 1.6 ms, mostly for
     the flush.
     """

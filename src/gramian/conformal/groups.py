@@ -42,21 +42,12 @@ class GroupColumn:
     ) -> GroupColumn:
         """Find the column with a name, or the feature with an index.
 
-        Parameters
-        ----------
-        rows : RowSource of shape (n, d)
-        names : tuple of d str, or None
-            Names of the features.
-        encoding : Encoding or None
-            Encoding that made these features from the columns of a table.
-        is_held_out : bool
-            Whether calibration rows are encoded as new rows are.
+        - `names`: names of the features.
+        - `encoding`: encoding that made these features from the columns of a table.
+        - `is_held_out`: whether calibration rows are encoded as new rows are.
 
-        Raises
-        ------
-        ValueError
-            If there is no such column, rows are sparse, or the encoding of the column differs
-            between rows of the fit and new ones.
+        Raise ValueError if there is no such column, rows are sparse, or the encoding of the column
+        differs between rows of the fit and new ones.
         """
         if isinstance(given, bool) or not isinstance(given, str | int):
             raise _refusal(given, "is neither the name of a column nor the number of a feature")

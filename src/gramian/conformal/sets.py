@@ -15,12 +15,8 @@ def prediction_sets(
 ) -> Bool[Array, "n k"]:
     """Return a mask of the classes in the set of each row, which is never empty.
 
-    Parameters
-    ----------
-    parts : sequence of CalibratedPart
-        Parts with scores of shape (c, 1), see `set_scores`.
-    chances : sequence of Array of shape (n, k)
-        Probabilities by the function of each part.
+    - `parts`: parts with scores of shape (c, 1), see `set_scores`.
+    - `chances`: probabilities by the function of each part.
 
     Notes
     -----
@@ -54,10 +50,7 @@ def set_scores(chances: Float[Array, "c k"], index: Array) -> Float[Array, "c 1"
     have the score 1: for two classes with more errors than the level allows, all sets would have
     both.
 
-    Parameters
-    ----------
-    index : Array of shape (c,)
-        Indices of the true classes.
+    - `index`: of shape (c,); indices of the true classes.
     """
     return xp.take_along(_class_scores(chances), index[:, None], axis=1)
 

@@ -170,15 +170,9 @@ def _blocks(
 class _Surface:
     """The values of a summand at all points of a grid.
 
-    Attributes
-    ----------
-    summand : Summand
-        Its rows `x` are the points of the grid of the first column, then of the second; its
-        background has the rows to average.
-    sizes : list of int
-    group_of : ndarray of shape (d,)
-        Features of the columns, 0 and 1; all others have the next number.
-    terms : list of Term or None
+    - `summand`: its rows `x` are the points of the grid of the first column, then of the second;
+      its background has the rows to average.
+    - `group_of`: of shape (d,); features of the columns, 0 and 1; all others have the next number.
     """
 
     summand: Summand

@@ -21,14 +21,8 @@ def exact_values(
 ) -> Float[Array, "n g t"]:
     r"""Return the Shapley values of each group of features at each row.
 
-    Parameters
-    ----------
-    terms : list of Term
-        The terms of the kernel.
-    groups : int
-        Number of groups g.
-    x, background, centers : ndarray of shape (n, d), (b, d) and (m, d)
-    coef : ndarray of shape (m, t)
+    - `terms`: the terms of the kernel.
+    - `groups`: number of groups g.
 
     Notes
     -----

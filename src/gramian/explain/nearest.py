@@ -152,19 +152,11 @@ def reason_equations_unknown(
 ) -> str | None:
     """Return why the equations of a fit cannot be recomputed from its model; None if they can.
 
-    Parameters
-    ----------
-    model : Model
-    part : KernelPart
-        The first kernel model.
-    rows : int
-        Number of rows of the training table.
-    learned : int or None
-        Number of rows of the fit, if it is known.
-    penalty : float or None
-        Penalty of the fit, if it is known.
-    most_entries : int
-        Most kernel entries to compute.
+    - `part`: the first kernel model.
+    - `rows`: number of rows of the training table.
+    - `learned`: number of rows of the fit, if it is known.
+    - `penalty`: penalty of the fit, if it is known.
+    - `most_entries`: most kernel entries to compute.
     """
     from ..data.encoding.columns.target_means import TargetMeans
 

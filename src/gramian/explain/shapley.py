@@ -173,14 +173,8 @@ def values_of_features(
 ) -> tuple[Float[Array, "n g t"], Float[Array, "n g t"]]:
     """Return the Shapley values of groups of features, and their standard errors.
 
-    Parameters
-    ----------
-    summands : sequence of Summand
-        Summands of a model at the n rows to explain.
-    group_of : ndarray of shape (d,)
-        The group of each feature.
-    method, pairs : as in `shapley_values`
-    rng : RandomStream
+    - `summands`: summands of a model at the n rows to explain.
+    - `group_of`: of shape (d,); the group of each feature.
     """
     values: Any = 0.0
     squares: Any = 0.0
@@ -206,12 +200,8 @@ def _exact_values(
 ) -> Float[Array, "n g t"] | None:
     """Return the exact values of a summand; None if its kernel has no such form, or it costs more.
 
-    Parameters
-    ----------
-    summand : Summand
-    group_of : ndarray of shape (d,)
-    most_multiplications : float
-        Most multiplications for a row.
+    - `group_of`: of shape (d,).
+    - `most_multiplications`: most multiplications for a row.
     """
     if summand.part is None or summand.coef is None or not most_multiplications:
         return None

@@ -26,16 +26,11 @@ MOST_BACKGROUND_ROWS = 100
 class Summand:
     """A function of rows, with one value for each output.
 
-    Attributes
-    ----------
-    function : callable
-        From rows, (k, d), to values, (k, t).
-    x, background : ndarray of shape (n, d) and (b, d)
-        The rows in the coordinates of the function: features, or features as the kernel takes them.
-    part : KernelPart or None
-        Kernel model of the function, if its coordinates are the features one by one.
-    coef : ndarray of shape (m, t) or None
-        The coefficients of `part`, in units of the output.
+    - `function`: from rows, (k, d), to values, (k, t).
+    - `x`, `background`: the rows in the coordinates of the function: features, or features as the
+      kernel takes them.
+    - `part`: kernel model of the function, if its coordinates are the features one by one.
+    - `coef`: the coefficients of `part`, in units of the output.
     """
 
     function: Callable[[Array], Array]
@@ -50,14 +45,8 @@ def summands_of(
 ) -> list[Summand]:
     """Return functions whose sum is the output of a model, up to a constant.
 
-    Parameters
-    ----------
-    model : Model
-    x : ndarray of shape (n, d)
-        Features of the rows to explain.
-    background : ndarray of shape (b, d), or None
-        Features of the background; None for the centers of each kernel model.
-    output : {"raw", "prediction"}
+    - `x`: features of the rows to explain.
+    - `background`: features of the background; None for the centers of each kernel model.
     """
     if output not in ("raw", "prediction"):
         raise ParameterError("output", output, "'raw' or 'prediction'")

@@ -47,13 +47,8 @@ LARGEST_LOG_RATE = 32.0
 class Factor:
     """A kernel of some features, all in one group.
 
-    Attributes
-    ----------
-    group : int
-        Index of the group.
-    kernel : Kernel
-        A kernel of `features` alone.
-    features : tuple of int
+    - `group`: index of the group.
+    - `kernel`: a kernel of `features` alone.
     """
 
     group: int
@@ -70,11 +65,7 @@ class Factor:
 class Term:
     """A number times a product of factors.
 
-    Attributes
-    ----------
-    weight : float
-    factors : tuple of Factor
-        Several factors may be of one group.
+    - `factors`: several factors may be of one group.
     """
 
     weight: float

@@ -22,14 +22,10 @@ from .kernel_model import KernelModel
 class Asked(Blockwise):
     """Row source of the outputs of a model, computed when its rows are read.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-        Rows from `Model.rows`.
-    ask : callable
-        Function from a block of rows, as a source, to their outputs; plain pickle must support it.
-    width : int
-        Numbers in the output of a row.
+    - `rows`: of shape (n, d); rows from `Model.rows`.
+    - `ask`: function from a block of rows, as a source, to their outputs; plain pickle must support
+      it.
+    - `width`: numbers in the output of a row.
     """
 
     def __init__(self, rows: RowSource, ask: Callable[[RowSource], Array], width: int) -> None:
@@ -49,14 +45,9 @@ def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource
 
     Each pass over remote rows computes them on the workers, and sends nothing to the client.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-        Rows from `Model.rows`.
-    model : Model
-        Model with t outputs.
-    **settings
-        Engine and memory, as in `Model.predict`.
+    - `rows`: of shape (n, d); rows from `Model.rows`.
+    - `model`: model with t outputs.
+    - `**settings`: engine and memory, as in `Model.predict`.
     """
     # A partial of a module's function: plain pickle refuses closures.
     ask = partial(_values, model=bare(model), settings=settings)

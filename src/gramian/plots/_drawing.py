@@ -44,11 +44,7 @@ def check_matplotlib(who: str) -> None:
 class Display:
     """Plot that keeps its numbers, and draws them on any axes.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-        Set by drawing.
+    - `figure_`: set by drawing.
     """
 
     ax_: Axes
@@ -68,12 +64,8 @@ class Display:
 def check_shows(estimator: Estimator, display: str, attribute: str, wanted: str) -> Any:
     """Return an attribute of a fitted estimator.
 
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If the estimator is not fitted.
-    ValueError
-        If it lacks the attribute; the message names the estimators that have it.
+    Raise sklearn.exceptions.NotFittedError if the estimator is not fitted. Raise ValueError if it
+    lacks the attribute; the message names the estimators that have it.
     """
     check_is_fitted(estimator)
     value = getattr(estimator, attribute, None)

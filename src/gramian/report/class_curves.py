@@ -23,14 +23,9 @@ Curve = tuple[np.ndarray, np.ndarray]
 class ClassCurve:
     """Curves of one class against the rest.
 
-    Attributes
-    ----------
-    share : float
-        Share of the class in the rows.
-    area, average_precision : float
-        By the table of metrics.
-    roc, precision_recall, lift : pair of ndarray of shape (p,)
-        Points, x and y.
+    - `share`: share of the class in the rows.
+    - `area`, `average_precision`: by the table of metrics.
+    - `roc`, `precision_recall`, `lift`: of shape (p,); points, x and y.
     """
 
     label: str

@@ -33,16 +33,10 @@ GRID_LEVELS = (0.02, 0.98)
 class Dependence:
     """Mean predictions by the values of a column.
 
-    Attributes
-    ----------
-    label : str
-        Column, with the unit of its values.
-    values : list of g
-        Values of some rows, in increasing order; of categories, the most frequent first.
-    means : ndarray of shape (g, k)
-        Mean prediction; for classes, the mean probability of each.
-    row_values : list
-        Values of some rows, to mark where there are rows.
+    - `label`: column, with the unit of its values.
+    - `values`: values of some rows, in increasing order; of categories, the most frequent first.
+    - `means`: of shape (g, k); mean prediction; for classes, the mean probability of each.
+    - `row_values`: values of some rows, to mark where there are rows.
     """
 
     label: str
@@ -63,17 +57,10 @@ class Dependence:
     ) -> Dependence | None:
         """Return the partial dependence on a column; None if it has a single value.
 
-        Parameters
-        ----------
-        index : ndarray of shape (r,)
-            Rows to average.
-        shown : sequence of int
-            Indices of the classes; 0 for a regression.
-        settings : mapping
-            Engine and memory of predictions.
+        - `index`: of shape (r,); rows to average.
+        - `shown`: indices of the classes; 0 for a regression.
+        - `settings`: engine and memory of predictions.
 
-        Notes
-        -----
         Cost: predictions for g r rows, at most 6,000.
 
         References

@@ -35,19 +35,11 @@ NEAREST_ROWS = 3
 class ExplainedRow:
     """The explanation of a prediction.
 
-    Attributes
-    ----------
-    title : str
-    row : int
-        Number of the row in the table, from 0.
-    truth, output, base : float or str
-        True value, explained output, and mean output of the background.
-    output_name : str
-        The target, or the class whose decision value is explained.
-    contributions : mapping of str to float
-        Shapley values by column and value; the last one is the sum of all others.
-    nearest : list of mapping
-        Number, similarity and target of the nearest training rows.
+    - `row`: number of the row in the table, from 0.
+    - `truth`, `output`, `base`: true value, explained output, and mean output of the background.
+    - `output_name`: the target, or the class whose decision value is explained.
+    - `contributions`: Shapley values by column and value; the last one is the sum of all others.
+    - `nearest`: number, similarity and target of the nearest training rows.
     """
 
     title: str
@@ -65,15 +57,9 @@ def explain_rows(
 ) -> list[ExplainedRow]:
     """Return the explanations of rows, by title; none for models of too many columns.
 
-    Parameters
-    ----------
-    model : Model
-    truth : Truth
-        The table of the rows, and without `train` of the background.
-    train : Truth or None
-        The training table.
-    rows : mapping of str to int
-        Numbers of the rows.
+    - `truth`: the table of the rows, and without `train` of the background.
+    - `train`: the training table.
+    - `rows`: numbers of the rows.
     """
     names, group_of = merge_columns(model, None)
     if len(names) > MOST_COLUMNS_EXPLAINED:

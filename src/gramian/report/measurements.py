@@ -38,18 +38,11 @@ MOST_CLASSES_NAMED = 6
 class Measurements:
     """Lazily computed measurements of a model on a table.
 
-    Attributes
-    ----------
-    names : mapping of str to str
-        Names of the model, the data and the training table.
-    learned_from : Truth or None
-        The training table.
-    groups : str or None
-        Column whose values are groups, if the user names one.
-    ends : ndarray of shape (n, 2), or None
-        Ends of the intervals, if the model has intervals.
-    settings : mapping
-        Engine and memory of predictions.
+    - `names`: names of the model, the data and the training table.
+    - `learned_from`: the training table.
+    - `groups`: column whose values are groups, if the user names one.
+    - `ends`: of shape (n, 2); ends of the intervals, if the model has intervals.
+    - `settings`: engine and memory of predictions.
     """
 
     names: Mapping[str, str]

@@ -20,13 +20,9 @@ MOST_ROWS = 10_000
 class Sample:
     """Sampled rows of a table and their target.
 
-    Attributes
-    ----------
-    features : ndarray of shape (k, d)
-        Features, encoded if the model has an encoding.
-    mapped : RowSource of shape (k, p)
-        The same rows as the kernel takes them: standardised and mapped.
-    y : ndarray of shape (k,)
+    - `features`: features, encoded if the model has an encoding.
+    - `mapped`: of shape (k, p); the same rows as the kernel takes them: standardised and mapped.
+    - `y`: of shape (k,).
     """
 
     features: Float[Array, "k d"]

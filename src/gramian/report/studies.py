@@ -107,10 +107,7 @@ def landmark_numbers(n: int) -> list[int]:
 class Spectrum:
     """Eigenvalues of a kernel matrix of k rows, divided by k, and effective dimensions.
 
-    Attributes
-    ----------
-    eigenvalues : ndarray of shape (k,)
-        The largest first.
+    - `eigenvalues`: of shape (k,); the largest first.
     """
 
     eigenvalues: np.ndarray
@@ -150,14 +147,9 @@ def residual(
     The equations are (K + n penalty I) coef = y if all rows are centers; with landmarks, the
     normal equations (K_nm' K_nm + n penalty K_mm) coef = K_nm' y.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, p)
-        Training rows, mapped for the kernel.
-    targets : ndarray of shape (n, t)
-        Numbers in the units of the target, or codes of classes.
-    memory : int
-        Bytes for blocks.
+    - `rows`: of shape (n, p); training rows, mapped for the kernel.
+    - `targets`: of shape (n, t); numbers in the units of the target, or codes of classes.
+    - `memory`: bytes for blocks.
     """
     # 1. Targets as the coefficients predict them: shifted and scaled.
     y = xp.to_float64(targets)

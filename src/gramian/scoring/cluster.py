@@ -37,10 +37,7 @@ def predictions_of(
     - `model`: a classifier, or a regression with one output.
     - `settings`: engine and memory of the predictions.
 
-    Raises
-    ------
-    ValueError
-        If predictions have to be gathered, and exceed the memory.
+    Raise ValueError if predictions have to be gathered, and exceed the memory.
     """
     if as_columns(y).fits():
         return _in_memory(model, y, model.predict(rows, **settings))

@@ -61,10 +61,7 @@ class Covering(BlockReduction[tuple[Means, Ranks]]):
 
     Rows inside their interval are marked in the ranks.
 
-    Attributes
-    ----------
-    max_bins : int, default=2**18
-        Bins of widths.
+    - `max_bins`: bins of widths.
     """
 
     max_bins: int = MOST_BINS

@@ -24,10 +24,8 @@ class Form:
     def terms(self, y: np.ndarray, output: np.ndarray) -> Sequence[np.ndarray]:
         """Return the terms of each row, usually of each target.
 
-        Parameters
-        ----------
-        y : ndarray of shape (b, t), or (b,) with numbers of classes
-        output : ndarray of shape (b, t), or (b, k)
+        - `y`: of shape (b, t).
+        - `output`: of shape (b, t).
         """
         raise NotImplementedError
 
@@ -121,10 +119,7 @@ class ShownClass(CalibrationError):
 class QuantileErrors(Form):
     """Mean pinball loss of predicted quantiles, and shares of targets at most them, (2, q).
 
-    Attributes
-    ----------
-    levels : tuple of q float
-        Levels of the columns of predictions.
+    - `levels`: levels of the columns of predictions.
     """
 
     levels: tuple[float, ...]
@@ -138,10 +133,7 @@ class QuantileErrors(Form):
 class MeanOfRows(Form):
     """Form of a metric that is a mean over rows: its own value on each block.
 
-    Attributes
-    ----------
-    metric : Metric
-        Metric of numbers, with a value for each target, or of probabilities.
+    - `metric`: metric of numbers, with a value for each target, or of probabilities.
     """
 
     metric: Metric

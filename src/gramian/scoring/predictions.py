@@ -20,25 +20,17 @@ from .table import Metric, task_of
 class Predictions:
     """Predictions and true values: 16 bytes a row; for a classifier 16 more a row and class.
 
-    Attributes
-    ----------
-    y, predicted : ndarray of shape (n,) or (n, t)
-        Numbers, or labels of classes.
-    decision : ndarray of shape (n, 1) or (n, k), or None
-        Decision values of a classifier; for two classes, of the second class.
-    classes : tuple of labels
-        Sorted labels of the training; empty for a regression.
-    chances : ndarray of shape (n, k), or None
-        Probabilities of the classes.
-    weights : ndarray of shape (n,), or None
-    measured : mapping of str to float
-        Metrics that were computed where the rows are.
-    always : Predictions or None
-        Constant prediction whose metrics were computed where the rows are.
-    area_error : float
-        Largest error of the area under the ROC curve; 0 for local rows, whose ranks are exact.
-    bins : Reliability or None
-        Bins of the reliability diagram that were computed where the rows are.
+    - `y`, `predicted`: of shape (n,); numbers, or labels of classes.
+    - `decision`: of shape (n, 1); decision values of a classifier; for two classes, of the second
+      class.
+    - `classes`: sorted labels of the training; empty for a regression.
+    - `chances`: of shape (n, k); probabilities of the classes.
+    - `weights`: of shape (n,).
+    - `measured`: metrics that were computed where the rows are.
+    - `always`: constant prediction whose metrics were computed where the rows are.
+    - `area_error`: largest error of the area under the ROC curve; 0 for local rows, whose ranks are
+      exact.
+    - `bins`: bins of the reliability diagram that were computed where the rows are.
     """
 
     y: np.ndarray
@@ -63,16 +55,11 @@ class Predictions:
     ) -> Predictions:
         """Return the predictions in the output of a model.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n,) or (n, t)
-        values : ndarray of shape (n, t)
-            Predictions, or decision values, from `Model.predict`.
-        classes : iterable of labels, optional
-            Labels of the model; None for a regression.
-        probabilities : Probabilities, optional
-            Map from decision values to probabilities.
-        weights : ndarray of shape (n,), optional
+        - `y`: of shape (n,).
+        - `values`: of shape (n, t); predictions, or decision values, from `Model.predict`.
+        - `classes`: labels of the model; None for a regression.
+        - `probabilities`: map from decision values to probabilities.
+        - `weights`: of shape (n,).
         """
         if classes is None:
             y = y.astype(np.float64)

@@ -25,14 +25,9 @@ class Ranks:
     the fewest possible last bits are dropped. Bins are therefore narrow where values are small or
     close together, whatever their range, and results for the same parts have the same bits.
 
-    Attributes
-    ----------
-    dropped : int
-        Number of last bits that bins leave out.
-    bins : ndarray of shape (b,)
-        Leading bits of the bins, increasing.
-    counts : ndarray of shape (b, 2)
-        Numbers of unmarked and of marked rows.
+    - `dropped`: number of last bits that bins leave out.
+    - `bins`: leading bits of the bins, increasing.
+    - `counts`: numbers of unmarked and of marked rows.
     """
 
     dropped: int
@@ -45,10 +40,7 @@ class Ranks:
     ) -> Ranks:
         """Return the bins of some rows, at most `most` and at least two.
 
-        Raises
-        ------
-        ValueError
-            If a value is NaN, which has no place in any order.
+        Raise ValueError if a value is NaN, which has no place in any order.
         """
         if bool(xp.isnan(values).any()):
             raise ValueError("predictions hold NaN: they cannot be ordered")

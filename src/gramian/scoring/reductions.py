@@ -32,11 +32,7 @@ class Means:
 class RowMeans(BlockReduction[Means]):
     """Reduction of predictions, true values and optional weights to `Means`.
 
-    Attributes
-    ----------
-    forms : tuple of Form
-    constant : float, optional
-        Prediction in place of the values of the blocks.
+    - `constant`: prediction in place of the values of the blocks.
     """
 
     forms: tuple[Form, ...]
@@ -78,15 +74,10 @@ class RowMeans(BlockReduction[Means]):
 class ClassSummary:
     """The result of `ClassMeans`.
 
-    Attributes
-    ----------
-    counts : ndarray of shape (l, k)
-        Rows, or sums of weights, by the number of their label and of their predicted class.
-    means : Means
-        Means over the probabilities of rows whose label is a class.
-    ranks : tuple of Ranks
-        Ranks of the decision values of each class, or of the second of two, with its rows marked;
-        empty if they are not requested.
+    - `counts`: rows, or sums of weights, by the number of their label and of their predicted class.
+    - `means`: means over the probabilities of rows whose label is a class.
+    - `ranks`: ranks of the decision values of each class, or of the second of two, with its rows
+      marked; empty if they are not requested.
     """
 
     counts: Num[Array, "l k"]
@@ -101,19 +92,11 @@ class ClassMeans(BlockReduction[ClassSummary]):
     Cost: l k numbers in a result, and for the ranks up to 6 MB a class, 25 MB in all, sorted in
     each merge. Few values, as of small parts, take less.
 
-    Attributes
-    ----------
-    means : RowMeans
-        Means for metrics of probabilities.
-    classes : ndarray of shape (l,)
-        Class index of each label, or -1 for labels that are no class of the model.
-    probabilities : Probabilities
-    count : int
-        Number k of classes.
-    is_ranked : bool, default=True
-        Whether `Ranks` are requested.
-    max_bins : int, default=2**18
-        Bins of values of a class.
+    - `means`: means for metrics of probabilities.
+    - `classes`: class index of each label, or -1 for labels that are no class of the model.
+    - `count`: number k of classes.
+    - `is_ranked`: whether `Ranks` are requested.
+    - `max_bins`: bins of values of a class.
     """
 
     means: RowMeans

@@ -17,12 +17,8 @@ PROBABILITY_BINS = 15
 class Reliability:
     """Mean predicted probability and observed share of each bin.
 
-    Attributes
-    ----------
-    probability, share : ndarray of shape (b,)
-        Means over the rows of each bin that has rows.
-    rows : ndarray of shape (b,)
-        Number of the rows, or sum of their weights.
+    - `probability`, `share`: of shape (b,); means over the rows of each bin that has rows.
+    - `rows`: of shape (b,); number of the rows, or sum of their weights.
     """
 
     probability: np.ndarray
@@ -45,12 +41,8 @@ class Reliability:
     def of_sums(cls, sums: np.ndarray, dtype: Any = np.int64) -> Reliability:
         """Return the curve of the bins that have rows.
 
-        Parameters
-        ----------
-        sums : ndarray of shape (3, b)
-            Result of `bin_sums`.
-        dtype : dtype, default=int64
-            Type of `rows`.
+        - `sums`: of shape (3, b); result of `bin_sums`.
+        - `dtype`: type of `rows`.
         """
         rows, probability, true = sums[:, sums[0] > 0]
         counts = np.rint(rows) if dtype == np.int64 else rows
@@ -77,11 +69,8 @@ def shown_class(classes: Sequence[Any]) -> str:
 def shown_probabilities(y: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the probabilities of the class of a diagram, and a mask of rows of this class.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Indices of the classes.
-    chances : ndarray of shape (n, k)
+    - `y`: of shape (n,); indices of the classes.
+    - `chances`: of shape (n, k).
     """
     if chances.shape[1] == 2:
         return chances[:, 1], y == 1

@@ -61,11 +61,7 @@ def _require_values(values: np.ndarray | None, what: str) -> np.ndarray:
 def score_predictions(metric: Metric, predictions: Predictions) -> float:
     """Return the score of a scorer; NaN if it needs probabilities, which a constant has not.
 
-    Parameters
-    ----------
-    metric : Metric
-        Metric of an estimator.
-    predictions : Predictions
+    - `metric`: metric of an estimator.
     """
     # A scorer calls the methods of an estimator: the adapter returns stored predictions instead, so
     # that the model predicts once for all metrics.
@@ -97,10 +93,8 @@ def find_metric(value: object, task: str, parameter: str) -> Metric:
     - `task`: "regression" or "classification".
     - `parameter`: name of the parameter in errors.
 
-    Raises
-    ------
-    ValueError
-        If no metric of the task has this name; the message lists the names, and the nearest one.
+    Raise ValueError if no metric of the task has this name; the message lists the names, and the
+    nearest one.
     """
     task_metrics = metrics_of(task)
     for metric in task_metrics.values():

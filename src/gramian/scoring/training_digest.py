@@ -27,12 +27,8 @@ def digest_rows(table: Table, columns: Sequence[str], y: Any) -> str | None:
 
     The digest is the same for all formats of a table.
 
-    Parameters
-    ----------
-    table : Table of n rows
-    columns : sequence of str
-        Features; those that the table lacks are ignored.
-    y : ndarray of shape (n,) or (n, t), or Columns
+    - `columns`: features; those that the table lacks are ignored.
+    - `y`: of shape (n,).
     """
     if not table.takes_encoding:
         return None

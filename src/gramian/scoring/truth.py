@@ -21,14 +21,8 @@ from .quantiles import LEVELS_KEY
 class Truth:
     """Rows of a table in the columns of a model, and their target.
 
-    Attributes
-    ----------
-    name : str
-        Name of the target.
-    y : ndarray of shape (n,), or Columns
-        Numbers or labels; remote if the rows are.
-    rows : RowSource of shape (n, d)
-    table : Table of n rows
+    - `name`: name of the target.
+    - `y`: of shape (n,); numbers or labels; remote if the rows are.
     """
 
     name: str
@@ -47,19 +41,11 @@ def truth_of(
 ) -> Truth:
     """Read the rows and the target of a table; raise ValueError if it has no such target.
 
-    Parameters
-    ----------
-    loaded : Model
-    model : object
-        Name of the model in errors.
-    data : path or table
-    target : str or None
-        The target of the training, if the model names it, by default.
-    read : mapping, optional
-        Options for reading that differ from the options of training.
-    complete_targets : sequence of str, optional
-        Targets whose gaps leave out their row, with a warning; empty for this target. Gaps are
-        refused by default.
+    - `model`: name of the model in errors.
+    - `target`: the target of the training, if the model names it, by default.
+    - `read`: options for reading that differ from the options of training.
+    - `complete_targets`: targets whose gaps leave out their row, with a warning; empty for this
+      target. Gaps are refused by default.
     """
     name = target or _target(loaded)
     if name is None:

@@ -37,22 +37,12 @@ class Lloyd:
     ) -> Lloyd:
         """Move each center to the mean of its nearest rows until the centers converge.
 
-        Parameters
-        ----------
-        rows : RowSource of shape (n, d)
-        centers : Array of shape (k, s)
-            Initial centers, float64. A center that is nearest to no row does not move.
-        max_iter : int
-            Largest number of passes over the rows; an additional pass assigns the labels.
-        tol : float
-            Squared movement of all centers, relative to the variance of the features.
-        memory_bytes : int
-            Memory for blocks.
-        weights : Array of shape (n,), optional
-            Not negative; ones if None.
+        - `centers`: initial centers, float64. A center that is nearest to no row does not move.
+        - `max_iter`: largest number of passes over the rows; an additional pass assigns the labels.
+        - `tol`: squared movement of all centers, relative to the variance of the features.
+        - `memory_bytes`: memory for blocks.
+        - `weights`: not negative; ones if None.
 
-        Notes
-        -----
         Cost of a pass: the features and n s k operations; only the labels grow with n.
         """
         size, iteration = features.block_size(rows, memory_bytes), 0

@@ -37,11 +37,8 @@ def rows_and_truth(
 ) -> tuple[Any, Any, Any]:
     """Return rows, true values and weights, in memory unless the rows are remote.
 
-    Parameters
-    ----------
-    y : str, tuple of str, or array-like, optional
-        By default the column of X with the name of the target.
-    sample_weight : array-like of shape (n,), optional
+    - `y`: by default the column of X with the name of the target.
+    - `sample_weight`: of shape (n,).
     """
     rows = as_rows(X) if is_collection(X) else X
     if isinstance(sample_weight, str):
@@ -111,11 +108,8 @@ def _numbers(y: TargetsLike | RowNumbers) -> RowNumbers:
 def _class_numbers(classes: np.ndarray, y: TargetsLike | RowNumbers) -> RowNumbers:
     """Return the index of the class of each row; k for a label that is not in `classes`.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (k,)
-        Sorted.
-    y : Columns or array-like of shape (n,)
+    - `classes`: of shape (k,); sorted.
+    - `y`: of shape (n,).
     """
     table = xp.arange(len(classes), dtype=xp.float64)[:, None]
     labels = as_columns(y).check_with(np.asarray)

@@ -31,17 +31,12 @@ def with_folds(
 ) -> SearchSettings:
     """Return the settings with the folds that a column or values define.
 
-    Parameters
-    ----------
-    dataset : Whole
-        All rows of the fit.
-    groups, order, folds : str, array-like of shape (n,) or None
-        The name of a column of the table, or values; without any the settings stay as they are.
+    - `dataset`: all rows of the fit.
+    - `groups`, `order`, `folds`: of shape (n,); the name of a column of the table, or values;
+      without any the settings stay as they are.
 
-    Raises
-    ------
-    ValueError
-        As in `folds_by_column`; or if other rows are held out, which the groups do not divide.
+    Raise ValueError as in `folds_by_column`; or if other rows are held out, which the groups do not
+    divide.
     """
     roles = {"groups": groups, "order": order, "folds": folds}
     if all(value is None for value in roles.values()):

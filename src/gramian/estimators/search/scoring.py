@@ -44,18 +44,11 @@ class HeldOutLoss:
     ) -> float:
         """Return the loss; infinity for predictions that are not finite.
 
-        Parameters
-        ----------
-        values, truth : Array of shape (v, t)
-            Numbers, or decision values and codes of classes.
-        weights : Array of shape (v,), or None
-        probabilities : Probabilities, optional
-            Map to the probabilities of classes, by default fitted to these values.
+        - `values`, `truth`: of shape (v, t); numbers, or decision values and codes of classes.
+        - `weights`: of shape (v,).
+        - `probabilities`: map to the probabilities of classes, by default fitted to these values.
 
-        Raises
-        ------
-        ValueError
-            If the metric is undefined on these rows.
+        Raise ValueError if the metric is undefined on these rows.
         """
         if not bool(xp.isfinite(values).all()):
             return math.inf

@@ -64,14 +64,10 @@ class CellTask:
 class CellSolver:
     """Solver of a cell, which can be sent to other processes; it raises the ridge if it diverges.
 
-    Attributes
-    ----------
-    settings, asked : FitSettings
-        Settings with and without values in place of "auto", with the memory limit of one cell.
-    rule : callable, optional
-        A further stopping rule.
-    workers : int, default=1
-        Number of cells that are solved at once and share the memory of the machine.
+    - `settings`, `asked`: settings with and without values in place of "auto", with the memory
+      limit of one cell.
+    - `rule`: a further stopping rule.
+    - `workers`: number of cells that are solved at once and share the memory of the machine.
     """
 
     settings: FitSettings

@@ -79,25 +79,14 @@ def choose(
 ) -> Chosen:
     """Choose kernel, lengthscale, penalty, inputs and tolerance where the settings are "auto".
 
-    Parameters
-    ----------
-    settings : FitSettings
-        Settings; values other than "auto" stay.
-    data : TrainingData
-        Data as the fit sees them: scaled, mapped, without rows held out for early stopping.
-    landmarks : int or None
-        Number of landmarks of the fit; None if all rows are centers.
-    rng : RandomStream, optional
-        Generator for the sample, its division, and centers; needed if something is chosen.
-    ends : float, default=inf
-        The time of `time.monotonic` at which the fit must end.
-    mapped : LinearMap, optional
-        The metric. Mixed features exclude kernels of the l1 distance.
-    before : Fitted, optional
-        An earlier fit that this fit continues, with the same choices.
+    - `settings`: settings; values other than "auto" stay.
+    - `data`: data as the fit sees them: scaled, mapped, without rows held out for early stopping.
+    - `landmarks`: number of landmarks of the fit; None if all rows are centers.
+    - `rng`: generator for the sample, its division, and centers; needed if something is chosen.
+    - `ends`: the time of `time.monotonic` at which the fit must end.
+    - `mapped`: the metric. Mixed features exclude kernels of the l1 distance.
+    - `before`: an earlier fit that this fit continues, with the same choices.
 
-    Notes
-    -----
     Cost: up to 1,000 rows, and with a memory limit below 1 GiB, some twenty eigenvalue problems of
     250 rows, ten Cholesky factors of 500 rows and six of n rows with their inverses. Beyond, a
     screen of kernels with 500 landmarks, and some four fits to 10,000 rows with all penalties at

@@ -69,20 +69,12 @@ class LeaveOneOut:
     Equal rows are merged into one row, with the sum of their weights and the mean of their targets:
     an integer weight then equals repeated rows for the choice, too.
 
-    Attributes
-    ----------
-    rows : RowSource of shape (n, d)
-    scatter : float
-        Sum of squared differences of the targets of equal rows. The coefficients of such rows
-        differ by these differences over the shift, and cancel.
-    centers : int
-        Number of centers, which are the first rows; n if all rows are centers.
-    penalties : sequence of float, or None
-        Penalties that may be chosen.
-    coded : bool, default=False
-        Whether targets are codes of classes.
-    moves : bool, default=True
-        Whether other lengthscales may be tried.
+    - `scatter`: sum of squared differences of the targets of equal rows. The coefficients of such
+      rows differ by these differences over the shift, and cancel.
+    - `centers`: number of centers, which are the first rows; n if all rows are centers.
+    - `penalties`: penalties that may be chosen.
+    - `coded`: whether targets are codes of classes.
+    - `moves`: whether other lengthscales may be tried.
     """
 
     rows: RowSource

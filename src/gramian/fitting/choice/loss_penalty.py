@@ -51,20 +51,11 @@ def choose_penalty(
 ) -> float:
     """Return the penalty with the smallest mean loss on held-out rows.
 
-    Parameters
-    ----------
-    K : KernelOperator of shape (n, n)
-    data : TrainingData
-        Data with targets in the unit of the loss.
-    squared : float
-        The best penalty for squared errors, at the middle of the path.
-    landmarks : int
-        Landmarks of the fit; at most 1,000 random ones are used for the choice.
-    ends : float, default=inf
-        The time of `time.monotonic` at which the path ends.
+    - `data`: data with targets in the unit of the loss.
+    - `squared`: the best penalty for squared errors, at the middle of the path.
+    - `landmarks`: landmarks of the fit; at most 1,000 random ones are used for the choice.
+    - `ends`: the time of `time.monotonic` at which the path ends.
 
-    Notes
-    -----
     The sample determines the product of rows and penalty, which then applies to all rows. Cost:
     about
     9 penalties with two Newton steps each, on 8,000 rows.

@@ -53,23 +53,14 @@ class FactoredFalkon(Falkon):
 class PathSettings:
     """Problem, solver and folds by which the levels of a path are fitted and scored.
 
-    Attributes
-    ----------
-    K : KernelOperator of shape (n, n)
-    problem : callable
-        ``problem(landmarks, penalty)`` returns the problem on all n rows.
-    folds : sequence of Split
-        The rows of each fit, and the rows that score it.
-    coded : bool
-        Whether targets are class codes: levels are then compared by the share of rows whose
-        class is wrong, and by the squared error of the codes where that is the same.
-    smallest : float, optional
-        Penalty down to which the path continues with the landmarks of the last level. Levels
-        limited by a number of landmarks end long before the best penalty for these landmarks.
-    warm : bool, default=True
-        Whether a level starts from the function of the previous level.
-    ends : float, default=inf
-        The time of `time.monotonic` after which no further level is fitted.
+    - `problem`: ``problem(landmarks, penalty)`` returns the problem on all n rows.
+    - `folds`: the rows of each fit, and the rows that score it.
+    - `coded`: whether targets are class codes: levels are then compared by the share of rows whose
+      class is wrong, and by the squared error of the codes where that is the same.
+    - `smallest`: penalty down to which the path continues with the landmarks of the last level.
+      Levels limited by a number of landmarks end long before the best penalty for these landmarks.
+    - `warm`: whether a level starts from the function of the previous level.
+    - `ends`: the time of `time.monotonic` after which no further level is fitted.
     """
 
     K: KernelOperator

@@ -53,13 +53,8 @@ SINGULAR_VALUE = 1e10
 class Tuned:
     """Kernel and noise variance that minimise a criterion.
 
-    Attributes
-    ----------
-    kernel : Kernel
-    noise : float
-        Noise variance of a row of weight one.
-    value : float
-        The criterion; see `Criterion`.
+    - `noise`: noise variance of a row of weight one.
+    - `value`: the criterion; see `Criterion`.
     """
 
     kernel: Kernel
@@ -75,14 +70,8 @@ class Criterion:
     ``"leave_one_out"``: the logarithm of the weighted mean square of the leave-one-out residuals
     [1]_, which does not determine the amplitude.
 
-    Attributes
-    ----------
-    name : str
-    X : Array of shape (n, d)
-        Dense rows.
-    Y : Array of shape (n, t)
-        Targets of mean zero.
-    weights : Array of shape (n,), or None
+    - `X`: dense rows.
+    - `Y`: targets of mean zero.
 
     References
     ----------
@@ -100,10 +89,7 @@ class Criterion:
 
         Cost: n² kernel evaluations and n³ operations, 24 n² bytes.
 
-        Raises
-        ------
-        NotPositiveDefinite
-            If A is singular to rounding.
+        Raise NotPositiveDefinite if A is singular to rounding.
         """
         inverse, log_determinant = self._invert(kernel, noise)
         alpha, (n, t) = inverse @ self.Y, self.Y.shape
@@ -171,20 +157,10 @@ def criterion_of(data: TrainingData, name: str, rng: RandomStream) -> Criterion:
 def tune(criterion: Criterion, kernel: Kernel, noise: float | None = None) -> Tuned:
     """Minimise a criterion over all hyper-parameters of a kernel, and the noise.
 
-    Parameters
-    ----------
-    criterion : Criterion
-    kernel : Kernel
-        Kernel whose values are the start; each term of its sums gets a factor, if it has none.
-    noise : float, optional
-        The noise variance if it is known; None to tune it.
+    - `kernel`: kernel whose values are the start; each term of its sums gets a factor, if it has
+      none.
+    - `noise`: the noise variance if it is known; None to tune it.
 
-    Returns
-    -------
-    Tuned
-
-    Notes
-    -----
     The likelihood may have several maxima. From five multiples of the lengthscales (nine starts if
     there is a period), each with the best of three noises, L-BFGS descends on the first 300 rows,
     in logarithms, with gradients of `contract_gradients`; the best result is the start of the

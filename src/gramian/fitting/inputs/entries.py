@@ -15,11 +15,7 @@ Numbers = slice | Int[Array, " k"]
 class Entries(ABC):
     """Source of the entries of a symmetric n x n kernel matrix.
 
-    Attributes
-    ----------
-    count : int
-        The number n.
-    dtype : dtype
+    - `count`: the number n.
     """
 
     @property

@@ -24,14 +24,9 @@ LEARNING_BYTES = 1 << 30
 class FeatureMaps:
     """Maps of the features, in the order in which they are applied.
 
-    Attributes
-    ----------
-    standardizer : Standardizer or None
-        None if rows are encoded, sparse, or not to be scaled.
-    importances : Array of shape (d,), or None
-        Importances of a learned metric.
-    learned : LearnedMetric or None
-        The metric that this fit has learned.
+    - `standardizer`: None if rows are encoded, sparse, or not to be scaled.
+    - `importances`: of shape (d,); importances of a learned metric.
+    - `learned`: the metric that this fit has learned.
     """
 
     standardizer: Standardizer | None = None
@@ -159,11 +154,7 @@ class FeatureMaps:
 def check_units(settings: FitSettings, rows: RowSource) -> None:
     """Raise ValueError if settings scale features that the kernel needs in their own units.
 
-    Parameters
-    ----------
-    settings : FitSettings
-        Settings of the user; "auto" maps no such feature.
-    rows : RowSource of shape (n, d)
+    - `settings`: settings of the user; "auto" maps no such feature.
     """
     kernel, d = resolve.kernel(settings.kernel, settings.first_lengthscale), rows.shape[1]
     unscaled_features = kernel.unscaled_features(d)

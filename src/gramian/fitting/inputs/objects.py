@@ -50,15 +50,9 @@ SYMMETRY_TOLERANCE = 1e-6
 class Calls(Entries):
     """Values of a function of all pairs of n objects, each pair called once.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(a, b)`` gives a number, the same as ``function(b, a)``.
-    objects : sequence
-        Sequence of n objects of any type.
+    - `function`: ``function(a, b)`` gives a number, the same as ``function(b, a)``.
+    - `objects`: sequence of n objects of any type.
 
-    Notes
-    -----
     Memory: 8 n bytes for each column with a requested entry.
     """
 

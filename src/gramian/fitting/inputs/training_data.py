@@ -173,11 +173,7 @@ def shared_bytes(limit: int | None) -> int:
 def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     """Copy dense rows to memory if they fit; return the rows, and the bytes that the copy takes.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    most_bytes : int
-        Limit; larger rows are returned unchanged, with 0 bytes.
+    - `most_bytes`: limit; larger rows are returned unchanged, with 0 bytes.
     """
     row_bytes = rows.shape[1] * rows.dtype.itemsize
     if not rows.fits(most_bytes // row_bytes):

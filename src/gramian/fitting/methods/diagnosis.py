@@ -133,14 +133,8 @@ def long_fit(
 ) -> Text | None:
     """Return a warning if a fit is expected to take more than ten minutes.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    size : FitSize
-        Size of the fit, as `solver_choice.solver_and_size` returns it.
+    - `size`: size of the fit, as `solver_choice.solver_and_size` returns it.
 
-    Notes
-    -----
     Fits with few operations are not timed. For other fits, the speed of this machine
     is measured in a quarter of a second.
     """

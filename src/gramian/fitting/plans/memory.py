@@ -95,10 +95,8 @@ def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) ->
     Centers of a streaming solver that are larger than the blocks are stored in a file, see
     `KernelOperator.points`, and not counted.
 
-    Raises
-    ------
-    ValueError
-        If factors and vectors leave too little memory; the message says what would fit.
+    Raise ValueError if factors and vectors leave too little memory; the message says what would
+    fit.
     """
     memory = machine_memory() if limit is None else limit
     least_bytes, points = least_blocks(size), size.m * size.d * size.itemsize

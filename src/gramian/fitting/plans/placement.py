@@ -67,10 +67,7 @@ class Placement:
         - `limit`: bytes of the host; the engine states the memory of the device.
         - `held`: bytes of the device that placed data already take.
 
-        Raises
-        ------
-        ValueError
-            If the fit exceeds both memories; the message says what would fit.
+        Raise ValueError if the fit exceeds both memories; the message says what would fit.
         """
         free_bytes = engine.free_bytes()
         if free_bytes is None:
@@ -140,13 +137,9 @@ def resident_bytes(rows: RowSource) -> int:
 class PlacedData:
     """Training data on the host or on a device, and the kernel operator of all rows.
 
-    Attributes
-    ----------
-    unplaced_data : TrainingData
-        Data before placement, to place again if more landmarks than expected need the memory.
-    K : KernelOperator of shape (n, n)
-    limit : int or None
-        Memory limit of the host in bytes; None for all memory of the machine.
+    - `unplaced_data`: data before placement, to place again if more landmarks than expected need
+      the memory.
+    - `limit`: memory limit of the host in bytes; None for all memory of the machine.
     """
 
     unplaced_data: TrainingData

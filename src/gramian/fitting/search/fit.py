@@ -67,13 +67,9 @@ class Searched:
 def search_fit(data: TrainingData, settings: SearchSettings, rng: RandomStream) -> Searched:
     """Search for a model and fit it to all rows.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than five rows, or rows are sparse and no kernel supports them.
+    Raise ValueError if there are fewer than five rows, or rows are sparse and no kernel supports
+    them.
 
-    Notes
-    -----
     An interruption (Ctrl-C) ends the search, not the fit: the best model so far is returned. With a
     checkpoint, the same call resumes the search after the last finished step.
     """

@@ -43,17 +43,10 @@ def cell_search(
 ) -> CellSearch | None:
     """Return a search by cells of as many rows as fit in memory; None if the sample has as many.
 
-    Parameters
-    ----------
-    search : SearchState
-        Search on a sample.
-    rows : RowSource of shape (n, d)
-    index : Array of shape (s,)
-        Indices of the rows of the sample, which the cells include.
-    most : int
-        Number of rows that memory allows.
-    folds : sequence of Split, optional
-        Splits of the rows that choose lengthscale and penalty.
+    - `search`: search on a sample.
+    - `index`: indices of the rows of the sample, which the cells include.
+    - `most`: number of rows that memory allows.
+    - `folds`: splits of the rows that choose lengthscale and penalty.
     """
     sample = search.material
     if most <= len(index):

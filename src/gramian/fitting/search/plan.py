@@ -111,14 +111,8 @@ class _Work:
 def plan_search(settings: SearchSettings, rows: RowSource, targets: int = 1) -> SearchPlan:
     """Estimate rows, memory and seconds of a search, before it starts.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    targets : int, default=1
-        Columns of the targets.
+    - `targets`: columns of the targets.
 
-    Notes
-    -----
     The plan is an estimate, because the numbers of lengthscales, of kernels that are fitted with
     all
     rows, and of iterations depend on the data. Measuring the speed of this machine takes about a
@@ -199,13 +193,8 @@ def _last_work(s: int, n: int, held: int, t: int) -> _Work:
 def rows_by_cells(rows: RowSource, targets: int, limit: int | None = None) -> int:
     """Return the number of rows that memory allows for cells; sparse rows have no cells.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    targets : int
-        Columns of the targets.
-    limit : int, optional
-        Bytes for the whole search.
+    - `targets`: columns of the targets.
+    - `limit`: bytes for the whole search.
     """
     n, d = rows.shape
     if rows.sparse:

@@ -75,14 +75,9 @@ def solved_exactly(
     - `data`: data of the fit of the model, without rows of weight zero.
     - `limit`: bytes of memory; by default the memory of the machine.
 
-    Raises
-    ------
-    ValueError
-        If the system exceeds the memory, the matrix is singular to rounding, or the model is not
-        the solution of this system.
+    Raise ValueError if the system exceeds the memory, the matrix is singular to rounding, or the
+    model is not the solution of this system.
 
-    Notes
-    -----
     All rows as centers: n² kernel evaluations, n³ operations, 8 n² bytes. Landmarks: 2 n m + m²
     kernel evaluations in two passes over the rows, about 5 n m² operations, 40 m² bytes.
     """

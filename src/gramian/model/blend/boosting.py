@@ -45,13 +45,9 @@ Categories = tuple[tuple[int, int, int], ...]
 class Examples:
     """Rows with labels and weights, on which trees are fitted or compared.
 
-    Attributes
-    ----------
-    features : ndarray of shape (n, k)
-        Features of trees, see `tree_features`.
-    labels : ndarray of shape (n, b)
-        A column for each booster.
-    weights : ndarray of shape (n,), or None
+    - `features`: of shape (n, k); features of trees, see `tree_features`.
+    - `labels`: of shape (n, b); a column for each booster.
+    - `weights`: of shape (n,).
     """
 
     features: np.ndarray
