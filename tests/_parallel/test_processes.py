@@ -53,7 +53,7 @@ def test_children_of_a_parent_that_fits_in_another_thread():
 
 LIMITS = """
 import os, threading, time
-from gramian._parallel.blas import one_thread_if_small
+from gramian._parallel.workers import one_thread_if_small
 
 def for_ever():
     while True:

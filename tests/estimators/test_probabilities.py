@@ -17,7 +17,7 @@ from gramian import KernelRidgeClassifier, KernelRidgeClassifierCV
 from gramian import _arrays as xp
 from gramian.callbacks import Validate
 from gramian.fitting.held_out.validation import HeldValues
-from gramian.fitting.inputs.targets import class_codes
+from gramian.fitting.inputs.training_data import class_codes
 from gramian.fitting.search import data as search_data
 from gramian.fitting.search import fit as automatic
 from gramian.fitting.search import larger_fit

@@ -20,7 +20,7 @@ from gramian.fitting.choice import held_out as held_choice
 from gramian.fitting.choice.choose import candidates
 from gramian.fitting.choice.comparison import Scored, best_of, first_of_ties
 from gramian.fitting.choice.leave_one_out import LeaveOneOut, merge_rows
-from gramian.fitting.inputs.targets import training_targets
+from gramian.fitting.inputs.training_data import training_targets
 from gramian.paths import leave_one_out_formula
 from gramian.paths.leave_one_out_formula import Spectrum, leave_one_out
 from gramian.solvers import PCG, Direct, Falkon

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gramian import KernelRidge
-from gramian._parallel.blas import one_blas_thread
+from gramian._parallel.workers import one_blas_thread
 from gramian.fitting.settings.settings import FitSettings
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from gramian import KernelRidge, KernelRidgeClassifier
 from gramian import _arrays as xp
 from gramian.data import as_rows
 from gramian.fitting import FitSettings, Fitted, Generators, TrainingData, fit
-from gramian.fitting.inputs.targets import classes_of, coded_data
+from gramian.fitting.inputs.training_data import classes_of, coded_data
 from gramian.fitting.partial_fit import partial_fit
 from gramian.fitting.plans.placement import PlacedData
 from gramian.fitting.plans.plan import plan

@@ -24,7 +24,7 @@ from gramian.fitting import FitSettings, TrainingData
 from gramian.fitting.held_out import splits
 from gramian.fitting.held_out.folds import share
 from gramian.fitting.held_out.validation import divide
-from gramian.fitting.inputs.targets import classes_of, coded_data
+from gramian.fitting.inputs.training_data import classes_of, coded_data
 from gramian.fitting.plans import solver_choice
 from gramian.fitting.settings.generators import Generators
 

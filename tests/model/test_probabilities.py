@@ -16,7 +16,7 @@ from gramian import AverageModel, KernelModel, KernelRidge, KernelRidgeClassifie
 from gramian import _arrays as xp
 from gramian._arrays import RandomStream
 from gramian._files.tensors import write_tensors
-from gramian.fitting.inputs.targets import class_codes
+from gramian.fitting.inputs.training_data import class_codes
 from gramian.model import Model, Shares, load_model
 from gramian.model.uncertainty.probabilities import (
     LEAST_SHARE,

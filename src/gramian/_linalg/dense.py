@@ -14,7 +14,7 @@ import scipy.linalg.lapack
 
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int
-from .._parallel.blas import one_thread_if_small
+from .._parallel.workers import one_thread_if_small
 from . import device as on_device
 
 FLOAT64_EPS = float(np.finfo(np.float64).eps)

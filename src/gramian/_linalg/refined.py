@@ -9,7 +9,7 @@ import scipy.linalg.lapack
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
-from .._parallel.blas import one_thread_if_small
+from .._parallel.workers import one_thread_if_small
 from . import device as on_device
 from .dense import FLOAT64_EPS, by_blocks
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from .blas import one_blas_thread
-from .workers import become_worker
+from .workers import become_worker, one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
-from .._parallel.blas import one_blas_thread
+from .._parallel.workers import one_blas_thread
 from .._registries.registry import Registry
 
 

@@ -21,7 +21,7 @@ from ..approximations import (
     spectral_error,
     trace_error,
 )
-from ..data import RowSource, as_rows, check_finite
+from ..data import as_rows, check_finite
 from ..fitting.settings import resolve
 from ..kernels import Kernel
 from ..operators import KernelOperator
@@ -117,7 +117,10 @@ def nystrom_error(
         chosen = chosen_landmarks(K, feature_map, None, for_landmarks)
         features = NystromMap.build(K.kernel, chosen.points, engine=engine, memory_bytes=memory)
     # A given map may come from other data: no earlier check has compared its width with X.
-    _check_width(features, rows)
+    if features.dim != rows.shape[1]:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but the given map is for rows of {features.dim}"
+        )
     if sample is not None:
         return sampled_error(K, features, norm, sample, rng=rng)
     if norm == "spectral":
@@ -135,10 +138,3 @@ def _kernel(kernel: OptionalKernel, lengthscale: Lengthscale, source: object) ->
         f"kernel={kernel!r} is a name, but the features were built with {source.kernel}; give "
         "kernel=None, or a kernel object to compare the features with"
     )
-
-
-def _check_width(features: FeatureMap, rows: RowSource) -> None:
-    if features.dim != rows.shape[1]:
-        raise ValueError(
-            f"X has {rows.shape[1]} features, but the given map is for rows of {features.dim}"
-        )

@@ -15,12 +15,6 @@ def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
     from ..data.dask.collections import lazily
 
     check_is_fitted(estimator)
-    predictions: Values = lazily(copy_to_send(estimator), method, X)
-    return predictions
-
-
-def copy_to_send(estimator: BaseEstimator) -> BaseEstimator:
-    """Copy an estimator without training rows and fit history, which predictions do not need."""
     copied = copy.copy(estimator)
     # `copy.copy` leaves out the training rows, see `__getstate__`. The state of the solver and the
     # histories would also travel with each task.
@@ -29,4 +23,5 @@ def copy_to_send(estimator: BaseEstimator) -> BaseEstimator:
     # Callbacks act only in fits, and may hold files or locks, which do not pickle.
     if hasattr(copied, "callbacks"):
         copied.callbacks = ()
-    return copied
+    predictions: Values = lazily(copied, method, X)
+    return predictions

@@ -24,7 +24,6 @@ from ..data import (
 )
 from ..data.tables.target import describe_odd_text, number_column
 from ..fitting import FitSettings, Generators
-from ..fitting.inputs.targets import as_labels
 from ..model import Model
 from . import validation
 from .types import Columns, Read, RowsLike, TargetsLike, Weights
@@ -223,3 +222,10 @@ def target_count(y: TargetsLike | None, labels: bool) -> int:
         # Two classes share one column of codes, -1 and 1.
         return k if k > 2 else 1
     return values.size // max(1, len(values))
+
+
+def as_labels(y: np.ndarray) -> np.ndarray:
+    """Return object arrays of texts as NumPy strings, and other arrays unchanged."""
+    if y.dtype.kind == "O" and all(isinstance(v, str) for v in y.flat):
+        return y.astype(str)
+    return y

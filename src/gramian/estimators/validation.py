@@ -34,7 +34,7 @@ from ..data.tables.frame_rows import warn_of_rounded_columns
 from ..data.tables.records import is_records
 from ..fitting import FitSettings
 from ..fitting.inputs.objects import Calls, ObjectRows, between
-from ..fitting.plans.remote_checks import check_remote, check_remote_landmarks
+from ..fitting.plans.remote import check_remote, check_remote_landmarks
 from ..model import Model
 from .base import is_function, is_matrix
 from .types import RowsLike, Weights

@@ -225,12 +225,8 @@ def _values_of_groups(
         rows = zip(*(columns.pop(name) for name in members), strict=True)
         columns[group] = [", ".join(map(str, row)) for row in rows]
     shown = [columns[name] for name in names]
-    return np.array(shown, dtype=_common_type(shown)).T
-
-
-def _common_type(columns: Sequence[Sequence[Any]]) -> type:
-    is_number = all(isinstance(v, int | float) for column in columns for v in column)
-    return float if is_number else object
+    is_number = all(isinstance(v, int | float) for column in shown for v in column)
+    return np.array(shown, dtype=float if is_number else object).T
 
 
 def output_names(model: Model, output: Output) -> list[str]:

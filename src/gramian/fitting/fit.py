@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import _arrays as xp
-from .._parallel.blas import one_thread_if_small
+from .._parallel.workers import one_thread_if_small
 from ..callbacks import announce, stages
 from ..solvers import Result
 from .cells.fit import fit_cells

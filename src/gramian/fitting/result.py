@@ -30,36 +30,21 @@ from .settings.settings import FitSettings
 class Fitted:
     """Outcome of a fit: the model, the choices, and why the solver stopped.
 
-    Attributes
-    ----------
-    settings : FitSettings
-        Settings as the user gave them, without callbacks.
-    penalty : float
-        The given or the chosen penalty.
-    path : list of dict, or None
-        A row for each penalty that was tried; None if the penalty was given.
-    path_ended_at_best : bool
-        Whether the smallest penalty of the path was the best one, so that a smaller one could be
-        better.
-    index : Array of shape (m,), or None
-        Indices of the landmarks among the rows; None if landmarks are not rows.
-    iteration : int
-        Iterations of the solver, including iterations before a resumption.
-    reason : StopReason
-        Reason why the solver stopped; see `Result`.
-    history : list of dict
-        A row per state.
-    solver_settings : dict
-        Settings that the solver has chosen, such as batch and step.
-    metrics : dict
-        Row of the history for the kept coefficients.
-    best_iteration : int or None
-        Iteration of the kept coefficients with early stopping; None without it, when the last ones
-        are kept.
-    held_out : Array of shape (r,), or None
-        Increasing indices of the held-out rows among the rows of positive weight.
-    learned : LearnedMetric or None
-        The metric, if it was learned.
+    - `settings`: settings as the user gave them, without callbacks.
+    - `penalty`: the given or the chosen penalty.
+    - `path`: a row for each penalty that was tried; None if the penalty was given.
+    - `path_ended_at_best`: whether the smallest penalty of the path was the best one, so that a
+      smaller one could be better.
+    - `index`: indices of the landmarks among the rows; None if landmarks are not rows.
+    - `iteration`: iterations of the solver, including iterations before a resumption.
+    - `reason`: reason why the solver stopped; see `Result`.
+    - `history`: a row per state.
+    - `solver_settings`: settings that the solver has chosen, such as batch and step.
+    - `metrics`: row of the history for the kept coefficients.
+    - `best_iteration`: iteration of the kept coefficients with early stopping; None without it,
+      when the last ones are kept.
+    - `held_out`: increasing indices of the held-out rows among the rows of positive weight.
+    - `learned`: the metric, if it was learned.
     """
 
     model: KernelModel

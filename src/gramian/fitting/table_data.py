@@ -24,10 +24,16 @@ from ..data import (
 from ..data.sources.as_table import encoding_table
 from .held_out.folds import other_rows
 from .held_out.validation import draw_held_out, hold_sequential
-from .inputs.targets import class_codes, labels_of, target_tensor
-from .inputs.training_data import HeldOut, TrainingData, in_memory, shared_bytes
+from .inputs.training_data import (
+    HeldOut,
+    TrainingData,
+    class_codes,
+    in_memory,
+    shared_bytes,
+    target_tensor,
+)
 from .plans.plan import check_memory
-from .plans.remote_checks import check_remote
+from .plans.remote import check_remote
 from .settings import landmarks as landmark_settings
 from .settings import resolve
 from .settings.generators import Generators
@@ -98,7 +104,7 @@ def table_data(
         rows,
         targets,
         _at(weights, index),
-        None if classes is None else labels_of(classes),
+        None if classes is None else tuple(classes.tolist()),
         rows.feature_names if given.table.named else None,
         encoding=None if encoding is None or is_plain else encoding.encoding,
         medians=encoding.encoding.medians(first_row(rows)[0]) if encoding and is_plain else None,

@@ -27,7 +27,7 @@ class Loss(ABC):
     Attributes
     ----------
     of_classes : bool
-        Whether targets are codes of classes, see `gramian.fitting.inputs.targets.class_codes`.
+        Whether targets are codes of classes, see `class_codes`.
     coupled : bool
         Whether the second derivative of a row is a full matrix, see `curvature_product`.
     invariant : bool

@@ -9,7 +9,7 @@ from .file.checks import same_encoding as same_encoding
 from .importances import sum_by_column as sum_by_column
 from .kernel_model import KernelModel as KernelModel
 from .loading import load_model as load_model
+from .uncertainty.factors import Variance as Variance
 from .uncertainty.probabilities import LogOdds as LogOdds
 from .uncertainty.probabilities import Probabilities as Probabilities
 from .uncertainty.probabilities import Shares as Shares
-from .uncertainty.variance import Variance as Variance

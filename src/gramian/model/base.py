@@ -31,8 +31,8 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..losses.links import Link
 from .cells import CellCenters
+from .uncertainty.factors import Variance
 from .uncertainty.probabilities import Probabilities, Shares, likeliest
-from .uncertainty.variance import Variance
 
 Label = str | int | float | bool
 

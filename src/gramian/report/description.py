@@ -9,7 +9,7 @@ from ..data import LinearMap
 from ..explain.columns import resolve_model
 from ..model import BlendModel, KernelPart, Model
 from ..model.importances import largest_importances
-from ..scoring.training_digest import DIGEST_KEY
+from ..scoring.truth import DIGEST_KEY
 
 HIDDEN_SETTINGS = ("columns", "feature_names", "classes", "trained")
 """Settings that the card shows in sections of their own, or not at all."""

@@ -19,16 +19,14 @@ from ..scoring.predictions import Predictions, best_constant
 from ..scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, metrics_of
 from ..scoring.truth import Truth
 from . import studies
-from .certificate import Certificate, certificate
 from .class_curves import ClassCurve, curves_of, shown_classes
 from .dependence import DEPENDENCE_ROWS, MOST_CURVES, Dependence
 from .description import describe_model
 from .drawing import readable
 from .explained_rows import ExplainedRow, explain_rows
 from .groups import GroupErrors, group_columns
-from .sample import Sample, draw_sample, largest_part
-from .studies import LearningCurve, Spectrum
-from .training_rows import training_warning
+from .studies import LearningCurve, Sample, Spectrum, draw_sample, largest_part
+from .training_rows import Certificate, certificate, training_warning
 
 MOST_CLASSES_NAMED = 6
 """Most classes whose shares are named."""

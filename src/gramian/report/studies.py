@@ -1,4 +1,4 @@
-"""Studies of a model: linear ridge, learning curve, effective dimension and residual."""
+"""Studies of a model on samples: linear ridge, learning curve, effective dimension, residual."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .. import _arrays as xp
-from .._arrays import Array
-from ..data import RowSource, Subset
+from .._arrays import Array, Float, RandomStream
+from .._sparse import dense
+from ..data import RowSource, Subset, as_rows
 from ..estimators import KernelRidge, KernelRidgeClassifier
 from ..model import KernelPart
 from ..operators import KernelOperator
 from ..scoring.predictions import Predictions
 from ..scoring.table import MAIN_METRIC, METRIC_TABLE
-from .sample import Sample
+from ..scoring.truth import Truth
 
 RIDGE_ALPHAS = np.geomspace(1e-3, 1e6, 19)
 """Ridge penalties of the linear model, which chooses by leave-one-out errors."""
@@ -182,3 +183,42 @@ def penalty_of(info: Mapping[str, Any]) -> float | None:
         # A search records its members: the page shows the one of largest weight.
         penalty = max(rows, key=lambda row: row["weight"]).get("penalty")
     return float(penalty) if isinstance(penalty, int | float) else None
+
+
+MOST_ROWS = 10_000
+"""Most sampled rows; metrics use all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Sampled rows of a table and their target.
+
+    - `features`: features, encoded if the model has an encoding.
+    - `mapped`: of shape (k, p); the same rows as the kernel takes them: standardised and mapped.
+    - `y`: of shape (k,).
+    """
+
+    features: Float[Array, "k d"]
+    mapped: RowSource
+    y: np.ndarray
+
+    @property
+    def feature_rows(self) -> RowSource:
+        """The features as a row source."""
+        return as_rows(self.features)
+
+    @classmethod
+    def of(cls, truth: Truth, part: KernelPart, index: Array) -> Sample:
+        """Return the sample of the rows at given indices."""
+        features = dense(truth.rows.take(index))
+        return cls(features, part.prepare_rows(as_rows(features)), truth.y[index])
+
+
+def draw_sample(n: int, rng: RandomStream) -> Array:
+    """Draw up to `MOST_ROWS` of n row indices, in random order."""
+    return rng.permutation(n)[:MOST_ROWS]
+
+
+def largest_part(parts: tuple[KernelPart, ...], shares: tuple[float, ...]) -> KernelPart:
+    """Return the kernel model with the largest weight in an average."""
+    return parts[int(np.argmax(shares))]

@@ -1,6 +1,8 @@
-"""Rows of the training among the rows of a report."""
+"""Rows of the training: whether a report is of them, and the residual of the model on them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -9,10 +11,11 @@ from .. import _arrays as xp
 from .._arrays import Array
 from .._sparse import dense
 from ..data import as_rows, default_block_size
+from ..explain.nearest import reason_equations_unknown
+from ..fitting.inputs.training_data import class_codes, target_tensor
 from ..model import KernelPart, Model
-from ..scoring.training_digest import training_remark
-from ..scoring.truth import Truth
-from .sample import Sample
+from ..scoring.truth import Truth, training_remark
+from .studies import Sample, residual
 
 SAMPLED_CENTERS = 50
 """Centers of the model that are looked up in the table."""
@@ -50,7 +53,13 @@ def training_warning(
     if len(set(keys)) < (1 - MOST_REPEATS) * len(keys):
         return None  # equal rows, as of a few categories, are no evidence
     if train is not None:
-        shared = _count_shared(keys, train)
+        row_keys = set(keys)
+        training = {
+            key
+            for _, block in train.rows.blocks(default_block_size(train.rows))
+            for key in row_keys.intersection(_keys(dense(block)))
+        }
+        shared = sum(key in training for key in keys)
         text = f"{shared:,} of {len(keys):,} rows are also rows of the training table"
         return f"{text}: {TRAINING_ROWS_ADVICE}" if shared else None
     found_count, sampled_count = _count_centers(part, truth)
@@ -67,16 +76,6 @@ def _keys(features: Array) -> list[bytes]:
     return [row.tobytes() for row in np.ascontiguousarray(features + 0.0)]
 
 
-def _count_shared(keys: list[bytes], train: Truth) -> int:
-    row_keys = set(keys)
-    training = {
-        key
-        for _, block in train.rows.blocks(default_block_size(train.rows))
-        for key in row_keys.intersection(_keys(dense(block)))
-    }
-    return sum(key in training for key in keys)
-
-
 def _count_centers(part: KernelPart, truth: Truth) -> tuple[int, int]:
     """Return how many of some centers are rows of the table, and the number of these centers."""
     # Centers are mapped and rounded: they are compared by their distance, relative to their size.
@@ -90,3 +89,43 @@ def _count_centers(part: KernelPart, truth: Truth) -> tuple[int, int]:
         nearest = np.minimum(nearest, cdist(sampled, dense(block)).min(axis=1))
     limit = EQUAL_ROWS_DISTANCE * np.linalg.norm(sampled, axis=1)
     return int((nearest <= limit).sum()), count
+
+
+MOST_ENTRIES = 2_000_000_000
+"""Most kernel entries of a residual: about ten seconds."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Relative residual, or the reason why the residual was not computed."""
+
+    residual: float | None
+    reason: str | None = None
+
+
+def certificate(
+    model: Model, train: Truth | None, penalty: float | None, memory: int
+) -> Certificate:
+    """Return the relative residual of a model on its training rows, if `train` holds them.
+
+    - `train`: training table, if the user gave it.
+    - `penalty`: penalty of the fit, if it is known.
+    - `memory`: bytes for blocks.
+    """
+    part = model.parts[0]
+    if train is None:
+        return Certificate(
+            None, "give the training table (`--train`, in Python `train=`) to measure it"
+        )
+    reason = reason_equations_unknown(
+        model, part, len(train.y), model.info.get("rows"), penalty, MOST_ENTRIES
+    )
+    if reason is not None:
+        return Certificate(None, f"not measured: {reason}")
+    assert penalty is not None  # checked above
+    rows = part.prepare_rows(train.rows)
+    if model.classes is None:
+        targets = target_tensor(train.y, rows.dtype)
+    else:
+        targets = class_codes(train.y, np.asarray(model.classes), rows.dtype)
+    return Certificate(residual(part, rows, targets, penalty, memory))

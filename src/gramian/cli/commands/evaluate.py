@@ -14,8 +14,7 @@ from ...scoring.coverage import coverage
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, quantile_errors
 from ...scoring.table import Metric, task_of
-from ...scoring.training_digest import training_remark
-from ...scoring.truth import Truth, truth_of
+from ...scoring.truth import Truth, training_remark, truth_of
 from ..outputs.confusion import confusion
 from ..outputs.files import check_outputs
 from ..outputs.reliability import check_picture, draw_reliability

@@ -23,7 +23,7 @@ from ...scoring.comparison import named_metrics
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.quantiles import LEVELS_KEY, levels_of
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
-from ...scoring.training_digest import DIGEST_KEY
+from ...scoring.truth import DIGEST_KEY
 from ...solvers.loop.state import VALID_ERROR, VALID_RMSE
 from ..inputs import task
 from ..inputs.training import Prepared, Training, open_training

@@ -29,7 +29,7 @@ from ...scoring.comparison import measure
 from ...scoring.predictions import Predictions, best_constant, likeliest_classes
 from ...scoring.scorers import find_metric
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, Metric, task_of
-from ...scoring.training_digest import DIGEST_KEY
+from ...scoring.truth import DIGEST_KEY
 from ...search import Member, Recipe, Trial
 from ..inputs import task
 from ..inputs.training import Prepared, open_training, read_folds

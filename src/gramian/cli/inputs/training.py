@@ -31,8 +31,8 @@ from ...data.tables.read_options import DEFAULT_OPTIONS
 from ...data.tables.target import number_column, role_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.validation import hold_sequential
-from ...fitting.inputs.targets import class_codes, classes_of, target_tensor
-from ...scoring.training_digest import digest_rows
+from ...fitting.inputs.training_data import class_codes, classes_of, target_tensor
+from ...scoring.truth import digest_rows
 from ..options import parsing
 from ..options.options import FitOptions
 from ..options.reading import column_names

@@ -15,7 +15,7 @@ from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...conformal import ConformalMethod
 from ...fitting import Generators
-from ...fitting.inputs.targets import class_codes
+from ...fitting.inputs.training_data import class_codes
 from .. import tables
 from ..base import restore_on_error
 from ..types import ClassWeight, Columns, Labels, Read, RowsLike, TargetsLike, Weights

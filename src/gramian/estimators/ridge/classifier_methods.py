@@ -19,7 +19,7 @@ from ..._messages.checks import as_share
 from ...data import RowNumbers, RowSource, RowWeights, as_columns, is_collection
 from ...data.sources.as_rows import align_collection
 from ...fitting import FitSettings, Generators, TrainingData
-from ...fitting.inputs.targets import as_labels, classes_of, coded_data
+from ...fitting.inputs.training_data import classes_of, coded_data
 from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Values, Weights
@@ -227,4 +227,6 @@ def weights_of_classes(
 
 def as_column(y: TargetsLike | Columns) -> RowNumbers:
     """Return labels of shape (n,), with scikit-learn's warning for a column vector."""
-    return as_columns(y).check_with(lambda values: as_labels(column_or_1d(values, warn=True)))
+    return as_columns(y).check_with(
+        lambda values: tables.as_labels(column_or_1d(values, warn=True))
+    )

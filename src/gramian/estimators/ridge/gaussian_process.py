@@ -25,7 +25,7 @@ from ..._parameters.types import (
 )
 from ...data import Standardizer, as_rows
 from ...fitting import FitSettings, Generators, TrainingData
-from ...fitting.inputs.targets import target_tensor
+from ...fitting.inputs.training_data import target_tensor
 from ...kernels import hyperparameters
 from ...model import KernelModel
 from .. import tables, validation

@@ -12,7 +12,7 @@ from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...conformal import ConformalMethod
 from ...fitting import Generators, TrainingData
-from ...fitting.inputs.targets import target_tensor, training_targets
+from ...fitting.inputs.training_data import target_tensor, training_targets
 from .. import tables, validation
 from ..base import restore_on_error
 from ..types import Columns, Read, RowsLike, TargetsLike, Weights

@@ -13,7 +13,7 @@ from ... import fitting
 from ..._messages.checks import as_share
 from ...data import as_columns, is_collection
 from ...fitting import FitSettings, Generators, TrainingData
-from ...fitting.inputs.targets import training_targets
+from ...fitting.inputs.training_data import training_targets
 from .. import dask_collections, tables, validation
 from ..base import is_function
 from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights

@@ -59,9 +59,9 @@ from .results import (
     multiples_of,
     parameters,
     results,
+    summary_of,
 )
 from .scoring import metric_of, score_rows, scoring_of
-from .summary import summary_of
 
 REMOTE_REFUSAL = (
     "a search requires rows on one machine, not remote rows; use KernelRidge or "

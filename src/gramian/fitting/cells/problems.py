@@ -13,9 +13,8 @@ from typing import Any
 
 from ... import _arrays as xp
 from ..._arrays import RandomStream
-from ..._parallel.blas import one_thread_if_small
 from ..._parallel.processes import PROCESS_BYTES, processes_pay, run_apart
-from ..._parallel.workers import run
+from ..._parallel.workers import one_thread_if_small, run
 from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
 from ...data import as_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
-from ..._parallel.blas import one_blas_thread
+from ..._parallel.workers import one_blas_thread
 from ...cells import Cells, Partition
 from ...data import RowSource, as_rows, scratch
 from ..inputs.training_data import TrainingData

@@ -19,8 +19,8 @@ from ...landmarks import Selector
 from ...model import KernelModel
 from ..settings import landmarks as landmark_settings
 from ..settings.settings import FitSettings
-from .entries import Entries, Given
-from .objects import CallCost, ObjectRows, check_memory_of_calls, cost_of
+from .entries import Given
+from .objects import CallCost, Calls, ObjectRows, check_memory_of_calls, cost_of
 from .training_data import TrainingData
 
 logger = logging.getLogger("gramian")
@@ -41,7 +41,7 @@ class Precomputed(Kernel):
     - `entries`: source of the entries: a memory map is read tile by tile.
     """
 
-    entries: Entries
+    entries: Given | Calls
 
     def __repr__(self) -> str:
         return f"Precomputed({self.entries.count} x {self.entries.count})"

@@ -21,7 +21,6 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._messages.checks import readable_bytes
 from ...data import RowSource
-from .entries import Entries
 
 PairFunction = Callable[[Any, Any], float]
 """A kernel of two objects."""
@@ -47,7 +46,7 @@ SYMMETRY_TOLERANCE = 1e-6
 """Largest difference of both numbers, relative to the larger one."""
 
 
-class Calls(Entries):
+class Calls:
     """Values of a function of all pairs of n objects, each pair called once.
 
     - `function`: ``function(a, b)`` gives a number, the same as ``function(b, a)``.
@@ -60,6 +59,7 @@ class Calls(Entries):
 
     @property
     def count(self) -> int:
+        """Number of rows of the matrix, n."""
         return len(self.objects)
 
     def __init__(self, function: PairFunction, objects: Sequence[Any]) -> None:
@@ -71,6 +71,7 @@ class Calls(Entries):
         self._lock = threading.Lock()
 
     def block(self, rows: Int[Array, " b"], columns: Int[Array, " m"]) -> Float[Array, "b m"]:
+        """Return the entries of some rows and columns; the caller must not write to the result."""
         down, across = rows, columns
         with self._lock:
             # Entries are kept by columns. By symmetry, the transposed
@@ -80,6 +81,7 @@ class Calls(Entries):
             return self._fill_entries(down, across)
 
     def diagonal(self, at: Int[Array, " b"]) -> Float[Array, " b"]:
+        """Return the diagonal entries k(x_i, x_i) of some rows."""
         with self._lock:
             # The diagonal is kept apart, because it would need all columns.
             for i in at[np.isnan(self._diagonal[at])].tolist():

@@ -1,22 +1,30 @@
-"""Training data of a fit: checked rows, targets and weights; rows copied to memory."""
+"""Training data of a fit: checked rows, weights and targets, as numbers or codes of classes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ... import _arrays as xp
 from ... import data
 from ..._arrays import Array, Float, Int
+from ..._messages.errors import TextError
 from ..._parallel.machine import machine_memory
 from ...data import (
     AnyWeights,
+    Columns,
     ReadOptions,
+    RowNumbers,
     RowSource,
+    RowWeights,
     Targets,
     all_finite,
     as_columns,
     as_rows,
+    check_magnitude,
     subset,
 )
 from ...kernels import Kernel
@@ -38,35 +46,20 @@ class HeldOut:
 class TrainingData:
     """Training data with checked lengths, targets and weights.
 
-    Attributes
-    ----------
-    rows : RowSource of shape (n, d)
-    targets : Array of shape (n, t)
-        Numbers, or the codes of classes; see `class_codes`. Targets and weights of remote rows
-        may be `Columns` of the same cluster.
-    weights : Array of shape (n,), or None
-        Weights of the rows; None if all are one. `fit` leaves out rows of weight zero.
-    classes : tuple of k labels, or None
-        Labels of the classes that the targets encode; None if targets are numbers.
-    encoding : Encoding or None
-        Encoding that made and scaled the rows from a table; None for other rows.
-    medians : Array of shape (d,), or None
-        Values that fill the gaps of new rows, if rows are numbers without an encoding.
-    target : tuple of str, or None
-        Names of the columns that are predicted.
-    held_out : HeldOut or None
-        Held-out rows, which `rows` does not contain.
-    numbers : Array of shape (n,), or None
-        Increasing indices of `rows` among the user's rows; None for all rows.
-    total_rows : int or None
-        Number of the user's rows, before some were left out; None if none were.
-    reading : ReadOptions or None
-        How the table was read.
+    - `targets`: of shape (n, t); numbers, or the codes of classes; see `class_codes`. Targets and
+      weights of remote rows may be `Columns` of the same cluster.
+    - `weights`: of shape (n,); weights of the rows; None if all are one. `fit` leaves out rows of
+      weight zero.
+    - `classes`: labels of the classes that the targets encode; None if targets are numbers.
+    - `encoding`: encoding that made and scaled the rows from a table; None for other rows.
+    - `medians`: values that fill the gaps of new rows, if rows are numbers without an encoding.
+    - `target`: names of the columns that are predicted.
+    - `held_out`: held-out rows, which `rows` does not contain.
+    - `numbers`: increasing indices of `rows` among the user's rows; None for all rows.
+    - `total_rows`: number of the user's rows, before some were left out; None if none were.
+    - `reading`: how the table was read.
 
-    Raises
-    ------
-    ValueError
-        If a row lacks a finite target, or a finite nonnegative weight.
+    Raise ValueError if a row lacks a finite target, or a finite nonnegative weight.
     """
 
     rows: RowSource
@@ -186,3 +179,67 @@ def in_memory(rows: RowSource, most_bytes: int) -> tuple[RowSource, int]:
     # A tensor has no names of columns.
     rows_in_memory.feature_names = rows.feature_names
     return rows_in_memory, len(rows) * row_bytes
+
+
+def training_targets(
+    y: ArrayLike | Columns, dtype: xp.DType, products: xp.DType | None = None
+) -> Targets:
+    """Return `target_tensor`; raise ValueError if products with a target round to 0 or overflow.
+
+    Products have the type of the rows, unless another type is given.
+    """
+    targets = target_tensor(y, dtype)
+    check_magnitude(targets, products or dtype)
+    return targets
+
+
+def target_tensor(y: ArrayLike | Columns, dtype: xp.DType) -> Targets:
+    """Return numeric targets of shape (n, t), in float32 if the rows are float32."""
+    return as_columns(y).as_targets(dtype)
+
+
+def classes_of(y: RowNumbers, weights: RowWeights | None = None) -> np.ndarray:
+    """Return the labels of the rows of positive weight, sorted.
+
+    Raise ValueError if there is only one label.
+    """
+    classes, _ = as_columns(y).counts(weights)
+    if len(classes) < 2:
+        raise TextError(
+            "{y} holds one class only, {}, in rows of positive weight; a classifier needs at "
+            "least two classes",
+            classes.tolist(),
+        )
+    return classes
+
+
+def coded_data(
+    rows: RowSource,
+    y: RowNumbers,
+    classes: np.ndarray,
+    weights: RowWeights | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> TrainingData:
+    """Return training data whose targets are the codes of labels; see `class_codes`."""
+    codes = class_codes(y, classes, rows.dtype, weights)
+    # The file of a model holds JSON, which has no scalars of NumPy: Python's labels.
+    return TrainingData(rows, codes, weights, tuple(classes.tolist()), feature_names)
+
+
+def class_codes(
+    y: RowNumbers,
+    classes: np.ndarray,
+    dtype: xp.DType,
+    weights: RowWeights | None = None,
+) -> Targets:
+    """Return the codes of labels: (n, 1) with -1 and 1 for two classes, else (n, k).
+
+    Rows of weight zero may have labels that are not classes: the fit leaves these rows out.
+    Raise ValueError if a label is not a class.
+    """
+    k = len(classes)
+    # The codes of a row sum to zero, whatever its class.
+    table = xp.full((k, k), -1 / (k - 1), dtype=dtype)
+    table[xp.arange(k), xp.arange(k)] = 1.0
+    # Two classes share one column. The workers of a cluster get this table, and send no label.
+    return as_columns(y).look_up(classes, table[:, 1:] if k == 2 else table, weights=weights)

@@ -41,12 +41,9 @@ class FitSettings(FitParameters):
     the scale of the training data. Names of kernels, landmarks, solvers and engines are looked up
     later, for given rows.
 
-    Raises
-    ------
-    ValueError
-        If a number, ``memory_limit`` or ``cv`` cannot be used, or a path of penalties
-        (``penalty="auto"`` with `BlessR` or `Bless`) is combined with a solver or a warm start that
-        does not support it.
+    Raise ValueError if a number, ``memory_limit`` or ``cv`` cannot be used, or a path of penalties
+    (``penalty="auto"`` with `BlessR` or `Bless`) is combined with a solver or a warm start that
+    does not support it.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -92,25 +92,14 @@ def calibrate_model(
 ) -> ConformalPredictor:
     """Return the calibration of intervals or sets of a model.
 
-    Parameters
-    ----------
-    given : str, ConformalMethod or None
-        None: some rows of the fit are held out now, and the model is refitted to the others.
-    groups : str, int or None
-        As in `divide_calibration`.
-    build_refit : callable
-        Returns the refit of the model.
-    data : TrainingData
-        The training rows of the model, without rows of weight zero.
-    held_data : TrainingData or None
-        The rows that were held out before the fit.
-    state : callable
-        Returns the random state of the fit, as it was at its start if it has a seed.
+    - `given`: None: some rows of the fit are held out now, and the model is refitted to the others.
+    - `groups`: as in `divide_calibration`.
+    - `build_refit`: returns the refit of the model.
+    - `data`: the training rows of the model, without rows of weight zero.
+    - `held_data`: the rows that were held out before the fit.
+    - `state`: returns the random state of the fit, as it was at its start if it has a seed.
 
-    Raises
-    ------
-    ValueError
-        If the model has several outputs for a target, or there are too few rows.
+    Raise ValueError if the model has several outputs for a target, or there are too few rows.
     """
     seed = np.random.RandomState(int(state().randint(2**31 - 1)))
     refit = build_refit(Generators.from_random_state(seed))

@@ -33,22 +33,12 @@ def left_out(
 ) -> LeftOut:
     r"""Return leave-one-out predictions and generalised cross-validation in closed form.
 
-    Parameters
-    ----------
-    model : Model
-        The model. For an average the result is exact with fixed weights of the members.
-    penalties : sequence of float
-        Penalty of each kernel model in the model.
-    limit : int, optional
-        Bytes of memory; by default the memory of the machine.
+    - `model`: the model. For an average the result is exact with fixed weights of the members.
+    - `penalties`: penalty of each kernel model in the model.
+    - `limit`: bytes of memory; by default the memory of the machine.
 
-    Raises
-    ------
-    ValueError
-        As in `solved_exactly`.
+    Raise ValueError as in `solved_exactly`.
 
-    Notes
-    -----
     Generalised cross-validation has the mean of all leverages in place of each: :math:`\frac1N
     \sum_i w_i r_i^2 / (1 - \mathrm{tr} H / n)^2` with residuals r = y - H y of the n rows of
     positive weight, N the sum of the weights. Without weights that is :math:`n \|r\|^2 / (n -

@@ -34,13 +34,8 @@ def posterior_covariance(
     :math:`k(x, z) - k(x)^\top (K + N \lambda W^{-1})^{-1} k(z)`, or its counterpart with landmarks;
     its diagonal is v, see `gramian.model.uncertainty.factors`.
 
-    Raises
-    ------
-    ValueError
-        If the matrix exceeds the memory.
+    Raise ValueError if the matrix exceeds the memory.
 
-    Notes
-    -----
     Cost: b m + b² kernel evaluations, 2 b m² + b² m operations, 16 b² bytes.
     """
     needed = 16 * len(rows) ** 2
@@ -70,20 +65,10 @@ def draw_functions(
     [1]_: a random function of the prior, from 4,000 Fourier features, corrected by its own kernel
     ridge regression. The same generator then draws the same functions for any rows.
 
-    Parameters
-    ----------
-    part : KernelPart
-        A model with its variance.
-    rows : RowSource of shape (b, d)
-    count : int
-        Number k of functions.
-    rng : RandomStream
-    memory_bytes : int
+    - `part`: a model with its variance.
+    - `count`: number k of functions.
 
-    Raises
-    ------
-    ValueError
-        If there are more rows, and the kernel has no Fourier features.
+    Raise ValueError if there are more rows, and the kernel has no Fourier features.
 
     Notes
     -----
@@ -133,15 +118,9 @@ def log_likelihood(
 ) -> float | tuple[float, Float[Array, " p"]]:
     """Return the logarithm of the marginal likelihood of the scaled targets of a fit.
 
-    Parameters
-    ----------
-    part : KernelModel
-    data : TrainingData
-        Data of the fit; all of its rows count.
-    theta : Array of shape (p,)
-        Logarithms of the hyper-parameters of the kernel, and of the noise variance last.
-    with_gradient : bool
-        Whether to also return the gradient.
+    - `data`: data of the fit; all of its rows count.
+    - `theta`: logarithms of the hyper-parameters of the kernel, and of the noise variance last.
+    - `with_gradient`: whether to also return the gradient.
     """
     data = data.without_zero_weights().with_local_numbers()
     rows = part.prepare_rows(data.rows)

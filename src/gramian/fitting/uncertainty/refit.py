@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
-from ..._parameters.types import SolverLike
-from ...data import as_rows, gather_rows
+from ..._parameters.types import LandmarksLike, SolverLike
+from ...data import ArrayRows, RowSource, as_rows, gather_rows
 from ...losses import Quantile
 from ...model import AverageModel, BlendModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
@@ -19,9 +19,9 @@ from ..held_out.folds import labels
 from ..inputs.training_data import TrainingData
 from ..plans.solver_choice import PCG_FROM, TINY_SHIFT
 from ..result import Fitted
+from ..settings import landmarks as landmark_settings
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
-from .refit_settings import landmarks_again, same_centers, settle_settings
 
 MOST_ITERATIONS = 100
 """Iterations of a spread."""
@@ -89,10 +89,7 @@ class Refit:
 
         - `data`: rows with the features and targets of the training data of the model.
 
-        Raises
-        ------
-        ValueError, FloatingPointError
-            As in `fit`.
+        Raise ValueError, FloatingPointError as in `fit`.
         """
         parts = tuple(
             self._part(part, shift / data.total, data, self.settings)
@@ -203,3 +200,60 @@ class Refit:
             variance=None,
             conformal=None,
         )
+
+
+REFIT_TOLERANCE = 1e-4
+"""Relative residual of iterative fits, where none was given."""
+
+
+def settle_settings(
+    settings: FitSettings, part: KernelPart, penalty: float | Literal["auto"], whole: int
+) -> FitSettings:
+    """Return settings of a fit to prepared rows, with values in place of "auto"."""
+    landmarks: Any = None
+    if part.cells is None and len(part.centers) < whole:
+        landmarks = next(part.centers.blocks(len(part.centers)))[1]
+        # A tensor is taken as points; sparse centers keep their source.
+        landmarks = landmarks if not xp.is_sparse(landmarks) else part.centers
+    cells = None if part.cells is None else int(xp.diff(part.cells.starts).max())
+    return replace(
+        settings,
+        kernel=part.kernel,
+        lengthscale="median",
+        penalty=penalty,
+        landmarks=landmarks,
+        standardize=False,
+        # The rows are mapped already; targets are scaled by their own mean and deviation.
+        standardize_target=True,
+        metric=None,
+        cells=cells,
+        cv=None,
+        tol=REFIT_TOLERANCE if isinstance(settings.tol, str) else settings.tol,
+        callbacks=(),
+        warm_start=False,
+        centers_file=None,
+        early_stopping=False,
+        time_limit=None,
+    )
+
+
+def landmarks_again(settings: FitSettings, part: KernelPart, n: int) -> LandmarksLike:
+    """Return ``landmarks`` for a refit, which are the centers if the user gave points."""
+    landmarks, m = settings.landmarks, min(len(part.centers), n)
+    if landmark_settings.are_points(landmarks):
+        points: RowSource = part.centers
+        return points
+    # A number or a name selects again; along a path, only the number that was chosen is left.
+    named = not (landmarks is None or (isinstance(landmarks, str) and landmarks == "auto"))
+    return landmarks if named and not settings.searches_penalty and m < n else m
+
+
+def same_centers(part: KernelPart, found: KernelPart) -> bool:
+    """Return whether two models have equal centers, which a file then stores once."""
+    a, b = part.centers, found.centers
+    if a.shape != b.shape or not (isinstance(a, ArrayRows) and isinstance(b, ArrayRows)):
+        return False
+    return all(
+        xp.array_equal(xp.cast(x, y.dtype), y)
+        for (_, x), (_, y) in zip(a.blocks(1 << 16), b.blocks(1 << 16), strict=True)
+    )

@@ -10,7 +10,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._parallel.machine import machine_memory
 from ...model import AverageModel, KernelPart, Model
-from ...model.uncertainty.variance import Variance
+from ...model.uncertainty.factors import Variance
 from ..inputs.training_data import TrainingData
 from .closed_form import Solved, solved_exactly
 from .left_out_predictions import LeftOut, combine_solutions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,10 +17,9 @@ from ...data import (
 )
 from ..held_out.folds import labels, other_rows
 from ..held_out.validation import holds_out
-from ..inputs.targets import coded_data, training_targets
-from ..inputs.training_data import TrainingData
+from ..inputs.training_data import TrainingData, coded_data, training_targets
 from ..plans.plan import check_memory
-from ..plans.remote_checks import check_remote
+from ..plans.remote import check_remote
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 from ..table_data import encoded_rows, table_data
@@ -42,26 +40,8 @@ class DividedRows:
     learn: Int[Array, " k"] | None = None
 
 
-class Whole(ABC):
-    """All rows of a fit, some of which may be held out."""
-
-    @property
-    @abstractmethod
-    def classes(self) -> Int[Array, " n"] | None:
-        """Index of the class of each row of positive weight; None for a regression."""
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """Number n of rows of positive weight."""
-
-    @abstractmethod
-    def without(self, index: Int[Array, " k"] | None) -> DividedRows:
-        """Hold out the rows at increasing indices among the rows of positive weight."""
-
-
 @dataclass(frozen=True, eq=False)
-class WholeRows(Whole):
+class WholeRows:
     """All rows of a fit to numeric rows."""
 
     data: TrainingData
@@ -69,17 +49,17 @@ class WholeRows(Whole):
 
     @property
     def classes(self) -> Int[Array, " n"] | None:
-        """See `Whole`."""
+        """Index of the class of each row of positive weight; None for a regression."""
         data = self.data.without_zero_weights()
         return labels(data.targets) if data.coded else None
 
     @property
     def count(self) -> int:
-        """See `Whole`."""
+        """Number n of rows of positive weight."""
         return len(self.data.without_zero_weights().rows)
 
     def without(self, index: Int[Array, " k"] | None) -> DividedRows:
-        """See `Whole`; the parts are views of the rows."""
+        """Hold out the rows at increasing indices among the rows of positive weight, as views."""
         if index is None:
             return DividedRows(self.data, self.settings)
         data = self.data.without_zero_weights()
@@ -133,7 +113,7 @@ def _remote_data(
 
 
 @dataclass(frozen=True, eq=False)
-class WholeTable(Whole):
+class WholeTable:
     """A table, whose encoding is learned without the held-out rows.
 
     - `labels`: sorted classes; None for a regression.
@@ -156,7 +136,7 @@ class WholeTable(Whole):
 
     @property
     def classes(self) -> Int[Array, " n"] | None:
-        """See `Whole`."""
+        """Index of the class of each row of positive weight; None for a regression."""
         if self.labels is None:
             return None
         y = self.table.y[self._numbers]
@@ -164,11 +144,11 @@ class WholeTable(Whole):
 
     @property
     def count(self) -> int:
-        """See `Whole`."""
+        """Number n of rows of positive weight."""
         return len(self._numbers)
 
     def without(self, index: Int[Array, " k"] | None) -> DividedRows:
-        """See `Whole`."""
+        """Hold out the rows at increasing indices among the rows of positive weight."""
         keep, held_rows = self.keep, None
         if index is not None:
             # The index counts rows of positive weight, `keep` counts all rows of the table.
@@ -189,3 +169,7 @@ class WholeTable(Whole):
         # The encoding was learned without these rows, and treats them as new ones.
         held_data = encoded_rows(self.table, train, self.weights, held_rows, self.labels)
         return DividedRows(train, settings, held_data, other_rows(self.count, index))
+
+
+Whole = WholeRows | WholeTable
+"""All rows of a fit, some of which may be held out."""

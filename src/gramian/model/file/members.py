@@ -14,7 +14,7 @@ from ...kernels import from_dict
 from ...losses import link_of
 from ..blend.trees import Trees
 from ..cells import CellCenters
-from ..uncertainty.variance import Variance
+from ..uncertainty.factors import Variance
 from .checks import check_floating
 from .format import (
     CELLS,

@@ -9,8 +9,7 @@ from ...data import RowSource
 from ...engines import Engine
 from ...operators import KernelOperator
 from ..base import KernelPart, Model
-from .factors import RowFactors, diagonal_of
-from .variance import Variance
+from .factors import RowFactors, Variance, diagonal_of
 
 LEAST_BLOCKS, MOST_BLOCKS = 48 << 20, 1 << 30
 """Memory for blocks of rows, in addition to a factor."""

@@ -10,10 +10,9 @@ from functools import partial
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
-from ..._parallel.blas import one_thread_if_small
 from ..._parallel.machine import read_seconds
 from ..._parallel.processes import processes_pay, run_apart
-from ..._parallel.workers import default_threads, run
+from ..._parallel.workers import default_threads, one_thread_if_small, run
 from ...cells import Cells, MedianSplits, divide_rows
 from ...data import LinearMap
 from ...engines import Engine
