@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gramian.conformal import CalibratedPart, ConformalPredictor, make
-from gramian.conformal.sets import prediction_sets, set_scores
+from gramian.conformal.parts import prediction_sets, set_scores
 
 
 class Constant:

@@ -359,8 +359,8 @@ class TestEstimators:
         assert model.history_[0]["rel_residual"] <= 1.1 * before
 
     def test_the_plan_tells_what_is_there(self, monkeypatch):
-        once = calibration._seconds
-        monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
+        once = calibration.measure_seconds
+        monkeypatch.setattr(calibration, "measure_seconds", lambda work: once(work, budget=1e-9))
         monkeypatch.setattr(calibration, "DEVICE_SCALE", 1)
         X, _ = rows_and_targets()
         there = KernelRidge(**(PLAIN | settings(DeviceEngine(), landmarks=M))).plan(X)

@@ -9,8 +9,8 @@ import pytest
 
 from gramian import AverageModel, KernelRidge, KernelRidgeClassifier, RandomStream
 from gramian.explain import shapley_values
-from gramian.explain.sampled import sampled_values
 from gramian.explain.terms import product_terms
+from gramian.explain.values import sampled_values
 from gramian.kernels import (
     ChiSquared,
     Cosine,

@@ -461,8 +461,8 @@ def test_selectors_by_name(name):
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    once = calibration._seconds
-    monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
+    once = calibration.measure_seconds
+    monkeypatch.setattr(calibration, "measure_seconds", lambda work: once(work, budget=1e-9))
 
 
 GIVEN_A_PENALTY = [

@@ -33,14 +33,14 @@ Y = np.sin(X[:, 0])
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure the speed of this machine once instead of for a fifth of a second."""
-    once = calibration._seconds
-    monkeypatch.setattr(calibration, "_seconds", lambda work: once(work, budget=1e-9))
+    once = calibration.measure_seconds
+    monkeypatch.setattr(calibration, "measure_seconds", lambda work: once(work, budget=1e-9))
 
 
 def test_the_speed_of_a_device_is_measured_once(monkeypatch):
     calibration.device_speed.cache_clear()
     measured = []
-    monkeypatch.setattr(calibration, "_seconds", lambda work: measured.append(work) or 1.0)
+    monkeypatch.setattr(calibration, "measure_seconds", lambda work: measured.append(work) or 1.0)
     counts = []
     for _ in range(2):
         KernelRidge(**PLAIN).plan(X)
@@ -162,7 +162,7 @@ class TestFields:
 
     @pytest.mark.parametrize(("kernel", "more"), [("linear", 1.0), ("gaussian", 4.0)])
     def test_landmarks_cost_nothing_where_no_entry_is_computed(self, kernel, more, monkeypatch):
-        monkeypatch.setattr(calibration, "_seconds", lambda *work, **budget: 1.0)
+        monkeypatch.setattr(calibration, "measure_seconds", lambda *work, **budget: 1.0)
         monkeypatch.setattr(Falkon, "operations", lambda *given: 0.0)
         monkeypatch.setattr(Falkon, "bytes_read", lambda *given: 0.0)
         x, settings = np.zeros((1_000_000, 3), np.float32), {"lengthscale": 1.0, "penalty": 1e-3}

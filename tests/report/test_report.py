@@ -15,9 +15,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.data import as_table
 from gramian.report import write_report
-from gramian.report.class_curves import ClassCurve, curves_of
+from gramian.report.class_curves import ClassCurve, GroupErrors, curves_of, group_columns
 from gramian.report.dependence import Dependence
-from gramian.report.groups import GroupErrors, group_columns
 from gramian.scoring.predictions import Predictions
 from gramian.scoring.table import METRIC_TABLE
 from gramian.scoring.truth import truth_of

@@ -52,8 +52,6 @@ def run_apart(
     - `items`: read on demand, in any thread.
     - `logger`: logger whose records in the processes are logged in this process.
 
-    Notes
-    -----
     Processes compute with one thread each, to the same bits as a thread. They stay for the next
     call, and end after five idle minutes. If the caller stops iterating, current items are lost.
     """

@@ -121,8 +121,7 @@ def _libraries() -> list[Any]:
     # SciPy loads its library at its first import.
     import scipy.linalg  # noqa: F401
 
-    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-    return libraries
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class _OneThread:

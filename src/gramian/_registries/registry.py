@@ -94,11 +94,9 @@ class Registry(Generic[Registered]):
     def hint(self, name: object) -> str:
         """Return the end of an error: the class for a name elsewhere, or a near name."""
         near_name = self._elsewhere.get(str(name).lower())
-        return (
-            did_you_mean(name, self.names())
-            if near_name is None
-            else f"; did you mean {near_name}?"
-        )
+        if near_name is None:
+            return did_you_mean(name, self.names())
+        return f"; did you mean {near_name}?"
 
     def make(self, name: str, **parameters: Any) -> Registered:
         """Return ``cls(**parameters)`` of the class called `name`."""

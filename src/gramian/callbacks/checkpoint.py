@@ -99,9 +99,6 @@ class Checkpoint:
         self.every_seconds = (
             None if every_seconds is None else as_positive(every_seconds, "every_seconds")
         )
-        self._forget()
-
-    def _forget(self) -> None:
         # A weak reference: a problem may have all rows on a device, which this object must not
         # keep there after the fit.
         self._known: tuple[weakref.ref[Problem], dict[str, str]] | None = None

@@ -20,8 +20,6 @@ def fingerprint(problem: Problem) -> dict[str, str]:
     detected, and kernel, shape, type and penalty. Engine, device, threads and memory are left out:
     they change results by rounding only.
 
-    Notes
-    -----
     Cost: one pass over the rows, and one over the centers if they are not the rows.
     """
     K = problem.K

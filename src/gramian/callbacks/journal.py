@@ -99,7 +99,15 @@ class Journal:
                 f"{path} is a checkpoint of another kind of fit; use another file name, or delete "
                 "it to start again"
             )
-        self._check_version()
+        version = _version(self.path)
+        if version is not None and version > JOURNAL_FORMAT:
+            raise ValueError(f"{self.path} was written by a newer version of gramian: upgrade it")
+        if version is not None and version < JOURNAL_FORMAT:
+            raise ValueError(
+                f"{self.path} was written by an older version of gramian, whose journals this "
+                "version cannot read: finish the fit with that version, or delete the file to "
+                "start again"
+            )
         for number, place, length in _records(path):
             # A part that was damaged and computed again has two records; `_read` tries the last
             # one first.
@@ -151,17 +159,6 @@ class Journal:
             reason = error.strerror or error
             logger.warning("could not write part %d to %s: %s", number, self.path, reason)
 
-    def _check_version(self) -> None:
-        version = _version(self.path)
-        if version is not None and version > JOURNAL_FORMAT:
-            raise ValueError(f"{self.path} was written by a newer version of gramian: upgrade it")
-        if version is not None and version < JOURNAL_FORMAT:
-            raise ValueError(
-                f"{self.path} was written by an older version of gramian, whose journals this "
-                "version cannot read: finish the fit with that version, or delete the file to "
-                "start again"
-            )
-
     def _read(self, number: int) -> Part | None:
         """Return the last undamaged record of a part; None without one."""
         for place, length in reversed(self._places.get(number, [])):
@@ -173,14 +170,11 @@ class Journal:
             content = _unpack(payload) if _digest(number, payload) == digest else None
             if content is not None:
                 about, facts, tensors = content
-                self._check_about(about)
+                differs = [name for name in self._about if about.get(name) != self._about[name]]
+                if differs:
+                    raise another_problem(self.path, differs)
                 return facts, tensors
         return None
-
-    def _check_about(self, about: Mapping[str, Any]) -> None:
-        differs = [name for name in self._about if about.get(name) != self._about[name]]
-        if differs:
-            raise another_problem(self.path, differs)
 
 
 def is_journal(path: Path) -> bool:

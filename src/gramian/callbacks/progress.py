@@ -16,7 +16,6 @@ from .._messages.checks import as_count, as_positive, is_integer
 from .._messages.errors import ParameterError
 from ..search import Trial
 from ..search.gains import gains, step_of
-from ..solvers import State
 from ..solvers.loop.state import PASSES_KEY
 from .progress_text import gain_text, metrics_text, trial_text
 from .stages import ITERATING_STAGE, READING_STAGE
@@ -132,16 +131,14 @@ class Progress:
         if isinstance(step[-1], Trial):
             self._show_trial(step[-1])
         else:
-            self._show_state(step[-1])
+            state = step[-1]
+            text = f"{ITERATING_STAGE} {state.iteration}: {metrics_text(state.metrics)}"
+            self._show(text, state.iteration, state.metrics.get(PASSES_KEY))
 
     def line(self) -> str:
         """Return stage, iteration and metrics, or step, trial and gains."""
         steps = ", ".join(map(gain_text, gains(self._trials)))
         return f"{self._text}; {steps}" if steps else self._text
-
-    def _show_state(self, state: State) -> None:
-        text = f"{ITERATING_STAGE} {state.iteration}: {metrics_text(state.metrics)}"
-        self._show(text, state.iteration, state.metrics.get(PASSES_KEY))
 
     def _show_trial(self, trial: Trial) -> None:
         if self._trials and step_of(self._trials[-1]) != step_of(trial):

@@ -12,8 +12,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Bool, Float, Int, RandomStream
 from .._registries.registry import Registry
 from ..data import RowSource
-from .parts import CalibratedPart, CalibrationRows, Predictor, Refit
-from .sets import prediction_sets
+from .parts import CalibratedPart, CalibrationRows, Predictor, Refit, prediction_sets
 
 SORTED_BOUNDS = 1 << 24
 """Most bounds of intervals in memory, with several parts."""

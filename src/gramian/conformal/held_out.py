@@ -11,8 +11,7 @@ from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
 from .._messages.errors import TextError
 from .base import ConformalMethod, RowScores
-from .parts import CalibrationRows, Refit
-from .sets import set_scores
+from .parts import CalibrationRows, Refit, set_scores
 
 HELD_BACK, MOST_HELD_BACK = 5, 4000
 """One row in five is held out, and at most 4,000 rows."""
@@ -113,5 +112,4 @@ def score_classes(refit: Refit, held_data: CalibrationRows) -> RowScores:
 
 def errors_of(refit: Refit, held_data: CalibrationRows) -> Float[Array, "c t"]:
     """Return targets less the predictions of the model, in float64."""
-    errors: Array = xp.to_float64(held_data.targets) - refit.model.predict(held_data.rows)
-    return errors
+    return xp.to_float64(held_data.targets) - refit.model.predict(held_data.rows)

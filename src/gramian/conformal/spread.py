@@ -43,8 +43,6 @@ def choose_spread(
     - `judges`: held-out rows and their errors, which choose the ridge. None: a fifth of the errors
       that the spread is fitted to afterwards.
 
-    Notes
-    -----
     1. The rows of the fit, at most 10,000, are divided into halves. Each half is predicted by a fit
        to the other half with the same kernel, maps, landmarks and ridge; r are the errors.
     2. A spread s(x) is learned: log s is the same ridge regression, fitted to log(|r| + 1e-3 mean

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Array
 from .._registries.synonyms import meant_by
 from ..fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..kernels import Kernel
+from .types import RowsLike, Values
 
 
 def is_matrix(kernel: object) -> bool:
@@ -50,8 +53,7 @@ def check_names(
 @functools.cache
 def _parameters_of(estimator: type[Any]) -> list[str]:
     # scikit-learn reads the signature again at each call, a twentieth of a fit of a hundred rows.
-    names: list[str] = estimator._get_param_names()
-    return names
+    return estimator._get_param_names()
 
 
 def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
@@ -59,10 +61,8 @@ def set_parameters(estimator: BaseEstimator, params: dict[str, Any]) -> None:
 
     Kernels are immutable, so the estimator receives a new kernel.
 
-    Raises
-    ------
-    ValueError
-        If the parameter does not exist; the message lists the parameters of the estimator.
+    Raise ValueError if the parameter does not exist; the message lists the parameters of the
+    estimator.
     """
     inner: dict[str, dict[str, Any]] = {}
     own = {}
@@ -115,3 +115,19 @@ def one_or_all(values: Iterable[Item]) -> Item | tuple[Item, ...]:
     """Return the only value of a single model, or the tuple of values of an average."""
     items = tuple(values)
     return items[0] if len(items) == 1 else items
+
+
+def lazily(estimator: BaseEstimator, method: str, X: RowsLike) -> Values:
+    """Return the lazy result of a method for a dask collection, as a dask array."""
+    from ..data.dask import collections  # which imports dask
+
+    check_is_fitted(estimator)
+    copied = copy.copy(estimator)
+    # `copy.copy` leaves out the training rows, see `__getstate__`. The state of the solver and the
+    # histories would also travel with each task.
+    for name in ("_fitted", "history_", "path_"):
+        vars(copied).pop(name, None)
+    # Callbacks act only in fits, and may hold files or locks, which do not pickle.
+    if hasattr(copied, "callbacks"):
+        copied.callbacks = ()
+    return collections.lazily(copied, method, X)

@@ -13,10 +13,9 @@ from .._messages.checks import as_count
 from .._messages.errors import ParameterError
 from ..model import Model
 from .columns import features_of, merge_columns, resolve_model, to_array, values_of_columns
-from .exact import exact_values
-from .sampled import sampled_values
 from .summands import MOST_BACKGROUND_ROWS, Output, Summand, outputs_of, summands_of
 from .terms import product_terms
+from .values import exact_values, sampled_values
 
 PERMUTATION_PAIRS = 8
 """Pairs of permutations for each row of the background, if values are sampled."""

@@ -87,16 +87,9 @@ class Term:
 def product_terms(kernel: Kernel, group_of: Sequence[int]) -> list[Term] | None:
     """Return terms whose sum is a kernel, each a product over groups of features.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    group_of : sequence of d int
-        The group of each feature.
+    - `group_of`: the group of each feature.
 
-    Returns
-    -------
-    list of Term, or None
-        None if the kernel has no such form, or too many terms.
+    Return None if the kernel has no such form, or too many terms.
 
     Notes
     -----

@@ -7,7 +7,7 @@ from dataclasses import replace
 from .. import _arrays as xp
 from .._parallel.workers import one_thread_if_small
 from ..callbacks import announce, stages
-from ..solvers import Result
+from ..solvers import Result, solve
 from .cells.fit import fit_cells
 from .held_out.validation import Watch
 from .inputs.features import check_units
@@ -16,7 +16,14 @@ from .inputs.training_data import TrainingData
 from .methods.base import Method, Prepared
 from .methods.diagnosis import warn
 from .methods.nonlinear_loss import NonlinearLoss
-from .methods.pipeline import InterruptedFit, prepare, run, saved_state, stopping_rules
+from .methods.pipeline import (
+    InterruptedFit,
+    check_not_diverged,
+    keeping_model,
+    prepare,
+    saved_state,
+    stopping_rules,
+)
 from .methods.squared_error import SquaredError
 from .result import Fitted
 from .settings import resolve
@@ -41,20 +48,16 @@ def fit(
       ``settings.warm_start`` is set, and features and choice of landmarks are the same.
     - `diagnose`: whether to log a warning if the model explains little of the targets.
 
-    Raises
-    ------
-    ValueError
-        If the settings do not suit the data, or the fit does not fit in memory.
-    FloatingPointError
-        If the solver diverged.
-    InterruptedFit
-        If the fit is interrupted, as by Ctrl-C, once the solver has a state: a KeyboardInterrupt
-        with the model so far. For other errors see `interrupted_model`.
+    Raise ValueError if the settings do not suit the data, or the fit does not fit in memory. Raise
+    FloatingPointError if the solver diverged. Raise InterruptedFit if the fit is interrupted, as by
+    Ctrl-C, once the solver has a state: a KeyboardInterrupt with the model so far. For other errors
+    see `interrupted_model`.
     """
     # A matrix comes back to this function as row numbers with a kernel that looks up its entries.
     if settings.kernel == PRECOMPUTED_NAME:
         return _fit_matrix(settings, data, rng)
-    _check_penalties(settings, data)
+    if settings.penalties is not None:
+        _check_penalties(settings.penalties, data)
     settings = resolve.with_names(settings, data.column_names)
     check_units(settings, data.rows)
     # Cells have a loop of their own, with a full problem and a solver for each.
@@ -83,15 +86,15 @@ def _fit_matrix(settings: FitSettings, data: TrainingData, rng: Generators) -> F
         raise InterruptedFit(of_matrix(error.fitted)) from error
 
 
-def _check_penalties(settings: FitSettings, data: TrainingData) -> None:
+def _check_penalties(penalties: tuple[float, ...], data: TrainingData) -> None:
     """Raise ValueError for several penalties, unless each target of a regression has one."""
-    if settings.penalties is None:
-        return
-    count, t = len(settings.penalties), data.targets.shape[1]
+    t = data.targets.shape[1]
     if data.coded:
         raise ValueError("classes share one penalty; only targets of a regression have their own")
-    if count != t:
-        raise ValueError(f"penalty has {count} numbers, but y has {t} target{'s' * (t != 1)}")
+    if len(penalties) != t:
+        raise ValueError(
+            f"penalty has {len(penalties)} numbers, but y has {t} target{'s' * (t != 1)}"
+        )
 
 
 def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: bool) -> Fitted:
@@ -116,15 +119,16 @@ def _solve(method: Method, prepared: Prepared, rng: Generators, *, diagnose: boo
         return prepared.build_fitted(start, result, model, best)
 
     rules = stopping_rules(settings, start.solver, len(prepared.data.rows), prepared.ends)
-    result = run(
-        start.problem,
-        start.solver,
-        build_fitted,
-        stop=[*rules, *watch.stop],
-        callbacks=watch.callbacks,
-        state=state,
-        rng=rng.solver,
-    )
+    with keeping_model(build_fitted):
+        result = solve(
+            start.problem,
+            start.solver,
+            stop=[*rules, *watch.stop],
+            callbacks=watch.callbacks,
+            state=state,
+            rng=rng.solver,
+        )
+    check_not_diverged(result)
     if diagnose:
         warn(method.diagnosis(prepared, start, result))
     return build_fitted(result)

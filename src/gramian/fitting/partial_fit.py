@@ -13,9 +13,8 @@ from ..problems import NystromProblem
 from ..solvers import Solver, State, max_iterations, solve
 from .inputs.features import check_units
 from .inputs.training_data import TrainingData
-from .methods.base import Prepared, Start
+from .methods.base import Prepared, Start, choose_landmarks, kept_in_file, problem_of
 from .methods.pipeline import check_not_diverged, prepare
-from .methods.problem import choose_landmarks, kept_in_file, problem_of
 from .methods.squared_error import SquaredError
 from .plans.placement import PlacedData
 from .result import Fitted

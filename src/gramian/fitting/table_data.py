@@ -58,28 +58,16 @@ def table_data(
 ) -> tuple[TrainingData, FitSettings]:
     """Return training data of a table, and the settings of a fit to them.
 
-    Parameters
-    ----------
-    classes : ndarray of labels, optional
-        Sorted labels of a classification; None if the target is numeric.
-    weights : Array of shape (n,), optional
-        Rows of weight zero are ignored.
-    keep : Array of bool of shape (n,), optional
-        The training rows, all by default. Other rows do not affect the encoding either.
-    hold_out : bool, default=False
-        Whether to hold out some training rows for early stopping; see `holds_out`.
+    - `classes`: sorted labels of a classification; None if the target is numeric.
+    - `weights`: rows of weight zero are ignored.
+    - `keep`: the training rows, all by default. Other rows do not affect the encoding either.
+    - `hold_out`: whether to hold out some training rows for early stopping; see `holds_out`.
 
-    Returns
-    -------
-    data : TrainingData
-        Data in memory if the rows take at most an eighth of it, else read in each pass. The file
-        format of a small table therefore does not affect the fit.
-    settings : FitSettings
-        Settings with encoded landmarks, if a table of landmarks is given, and with a memory limit
-        reduced by the rows in memory and by unscaled and scaled targets.
+    The data are in memory if the rows take at most an eighth of it, else they are read in each
+    pass. The file format of a small table therefore does not affect the fit. The settings have
+    encoded landmarks, if a table of landmarks is given, and a memory limit reduced by the rows in
+    memory and by unscaled and scaled targets.
 
-    Notes
-    -----
     A table of numbers without gaps is not encoded, so that its model also predicts arrays. A remote
     table is never encoded: gaps and columns of other types raise an error.
 

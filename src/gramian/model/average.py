@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import _arrays as xp
-from .._arrays import Array, Bool, Float
-from .._messages.checks import as_bytes
+from .._arrays import Array, Float
 from ..conformal import ConformalPredictor
 from ..data import Encoding, ReadOptions
 from ..engines import Engine
 from .base import KernelPart, Label, Model
-from .file.checks import check_average, check_parts, refuse_blend, same_encoding
-from .file.conformal import conformal_of, register_builder
-from .file.read import read_model
+from .file.checks import check_average, check_parts, same_encoding
 from .file.write import write_model
-from .kernel_model import KernelModel
-from .uncertainty.deviations import deviations, out_of_range
 from .uncertainty.probabilities import Probabilities
 
 SHARED_FIELDS = ("feature_names", "classes", "target", "probabilities", "reading")
@@ -120,18 +115,6 @@ class AverageModel(CombinedModel):
             for model in self.models
         )
 
-    def deviations(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Array, "n t"]:
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        return deviations(self, self.rows(X), engine, memory)
-
-    def out_of_range(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Bool[Array, " n"]:
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        return out_of_range(self, self.rows(X), engine, memory)
-
     def _mean(self, values: Iterable[Array]) -> Array:
         """Return the weighted mean of tensors, computed one after the other."""
         # `values` is a generator: besides the sum, only the values of one model are in memory. The
@@ -151,20 +134,9 @@ class AverageModel(CombinedModel):
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> AverageModel:
         """Read an average written by `save`; see `KernelModel.load`."""
-        saved = read_model(Path(path), verify)
-        refuse_blend(path, saved.blend)
-        if saved.weights is None:
-            raise ValueError(
-                f"{path} holds a single model, not an average; read it with KernelModel.load or "
-                "gramian.load"
-            )
-        models = tuple(KernelModel(**parts) for parts in saved.members)
-        conformal = conformal_of(saved)
-        return cls(tuple(saved.weights), models, info=models[0].info, conformal=conformal)
+        from .loading import load_as  # which imports this module
 
-
-# `file.conformal` builds averages, but cannot import this module, which imports it.
-register_builder("average", AverageModel)
+        return load_as(cls, path, verify)
 
 
 def _parts(model: KernelPart) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from .. import data
 from .._arrays import Array, Bool, Float
-from .._messages.checks import did_you_mean, join_words
+from .._messages.checks import as_bytes, did_you_mean, join_words
 from ..conformal import ConformalPredictor
 from ..data import (
     FilledRows,
@@ -111,7 +111,6 @@ class Model(ABC):
             Predictions; for a classifier, decision values.
         """
 
-    @abstractmethod
     def deviations(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Float[Array, "n t"]:
@@ -132,8 +131,11 @@ class Model(ABC):
         ValueError
             If the model has no variance; as in `predict`.
         """
+        from .uncertainty.deviations import deviations  # which imports this module
 
-    @abstractmethod
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return deviations(self, self.rows(X), engine, memory)
+
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
     ) -> Bool[Array, " n"]:
@@ -153,6 +155,10 @@ class Model(ABC):
         ValueError
             If the model has no variance; as in `predict`.
         """
+        from .uncertainty.deviations import out_of_range  # which imports this module
+
+        memory = as_bytes(memory_bytes, "memory_bytes")
+        return out_of_range(self, self.rows(X), engine, memory)
 
     @abstractmethod
     def gradient(

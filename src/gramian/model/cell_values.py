@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from ..cells import Cells, Share
-from ..data import RowSource
-from ..data.rows.base import default_block_size
 from ..operators import Engine
 from .base import KernelPart
 
@@ -20,34 +18,12 @@ Parts = Callable[[int], KernelPart]
 """Returns the model of a cell, with its own centers, for mapped rows."""
 
 
-def values_by_cell(
-    cells: Cells,
-    part: Parts,
-    rows: RowSource,
-    t: int,
-    engine: str | Engine,
-    memory_bytes: int | str,
-) -> Float[Array, "n t"]:
-    """Return the values at mapped rows, which are weighted sums over the cells of each row."""
-    return rows.map(_Values(cells, part, t, engine, memory_bytes), size=_size(rows))
-
-
-def gradients_by_cell(
-    cells: Cells,
-    part: Parts,
-    rows: RowSource,
-    t: int,
-    engine: str | Engine,
-    memory_bytes: int | str,
-) -> Float[Array, "n t k"]:
-    """Return the gradients at mapped rows, with the gradients of the weights."""
-    values = _Gradients(cells, part, t, engine, memory_bytes)
-    return rows.map(values, size=default_block_size(rows))
-
-
 @dataclass(frozen=True, eq=False)
-class _Values:
-    """Function from a block of mapped rows to its values over all cells, which pickles."""
+class CellValues:
+    """Function from a block of mapped rows to its values, weighted sums over the cells of each row.
+
+    It pickles.
+    """
 
     cells: Cells
     part: Parts
@@ -60,15 +36,17 @@ class _Values:
         predictions = xp.zeros((len(X), self.t), xp.float64)
         for share in self.cells.route_in_parts(X):
             model = self.part(share.cell)
-            values = _predict_values(model, X[share.index], self.engine, self.memory_bytes)
+            values = model.predict(
+                X[share.index], engine=self.engine, memory_bytes=self.memory_bytes
+            )
             # Bands of cells overlap: a row is the sum of several shares. The row numbers of one
             # share are distinct, as an indexed sum requires.
             predictions[share.index] += share.weight[:, None] * values
         return predictions
 
 
-class _Gradients(_Values):
-    """Function from a block of mapped rows to its gradients."""
+class CellGradients(CellValues):
+    """Function from a block of mapped rows to its gradients, with these of the weights."""
 
     def __call__(self, X: Float[Array, "b k"]) -> Array:
         """Return the gradients."""
@@ -87,16 +65,6 @@ def _gradient(
     gradients = share.weight[:, None, None] * gradients
     if share.slope is not None and bool(share.slope.any()):
         # Product rule: in a band the weights change with the row, too.
-        values = _predict_values(model, X, engine, memory_bytes)
+        values = model.predict(X, engine=engine, memory_bytes=memory_bytes)
         gradients += values[:, :, None] * share.slope[:, None, :]
     return gradients
-
-
-def _predict_values(
-    model: KernelPart, X: Array, engine: str | Engine, memory_bytes: int | str
-) -> Array:
-    return model.predict(X, engine=engine, memory_bytes=memory_bytes)
-
-
-def _size(rows: RowSource) -> int:
-    return max(1, ROUTED_ENTRIES // max(rows.shape[1], 1))

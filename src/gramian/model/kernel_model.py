@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _arrays as xp
-from .._arrays import Array, Bool, Float
+from .._arrays import Array, Float
 from .._messages.checks import as_bytes, join_words
 from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import default_block_size
@@ -16,13 +16,10 @@ from ..losses.links import IDENTITY
 from ..operators import Engine, KernelOperator
 from ..operators.block_functions import RowProduct
 from .base import KernelPart
-from .cell_values import gradients_by_cell, values_by_cell
-from .file.checks import check_parts, refuse_blend
-from .file.conformal import conformal_of, register_builder
+from .cell_values import ROUTED_ENTRIES, CellGradients, CellValues
+from .file.checks import check_parts
 from .file.format import center_tensors
-from .file.read import read_model
 from .file.write import write_model
-from .uncertainty.deviations import deviations, out_of_range
 
 GRADIENT_ROWS = 2000
 """Most centers at which importances are measured, if the metric was not learned."""
@@ -169,8 +166,9 @@ class KernelModel(KernelPart):
             if product is not None:
                 return product(rows)
             return self._operator(rows, engine, memory_bytes) @ xp.to_float64(self.coef)
-        t, part = self.outputs, self.of_cell
-        return values_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
+        cells, t = self.cells.cells, self.outputs
+        values = CellValues(cells, self.of_cell, t, engine, memory_bytes)
+        return rows.map(values, size=max(1, ROUTED_ENTRIES // max(rows.shape[1], 1)))
 
     def _slopes(
         self, rows: RowSource, engine: str | Engine, memory_bytes: int | str
@@ -179,8 +177,9 @@ class KernelModel(KernelPart):
         if self.cells is None:
             K = self._operator(rows, engine, memory_bytes)
             return K.gradients(K.rows, xp.to_float64(self.coef))
-        t, part = self.outputs, self.of_cell
-        return gradients_by_cell(self.cells.cells, part, rows, t, engine, memory_bytes)
+        cells, t = self.cells.cells, self.outputs
+        gradients = CellGradients(cells, self.of_cell, t, engine, memory_bytes)
+        return rows.map(gradients, size=default_block_size(rows))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields; caches, such as the models of cells, are computed again."""
@@ -290,11 +289,9 @@ class KernelModel(KernelPart):
     def _to_features(self, gradients: Float[Array, "b t k"]) -> Float[Array, "b t d"]:
         """Return gradients with respect to features before the metric, in units of targets."""
         gradients_back = gradients if self.metric is None else self.metric.pull_back(gradients)
-        return (
-            gradients_back
-            if self.target_scale is None
-            else gradients_back * self.target_scale[:, None]
-        )
+        if self.target_scale is None:
+            return gradients_back
+        return gradients_back * self.target_scale[:, None]
 
     def _shows_rounding(self, K: KernelOperator) -> bool:
         """Return whether rounding of float32 kernel entries is visible in predictions.
@@ -340,18 +337,6 @@ class KernelModel(KernelPart):
         rows = rows if self.quantiles is None else self.quantiles.apply(rows)
         return rows if self.metric is None else self.metric.apply(rows)
 
-    def deviations(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Float[Array, "n t"]:
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        return deviations(self, self.rows(X), engine, memory)
-
-    def out_of_range(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
-    ) -> Bool[Array, " n"]:
-        memory = as_bytes(memory_bytes, "memory_bytes")
-        return out_of_range(self, self.rows(X), engine, memory)
-
     def save(self, path: str | Path) -> None:
         """Write the model to one file; see `Model.save`."""
         check_parts({f.name: getattr(self, f.name) for f in fields(self)})
@@ -384,15 +369,6 @@ class KernelModel(KernelPart):
 
         The digest detects damage, but not manipulation: a writer of the file can compute it again.
         """
-        saved = read_model(Path(path), verify)
-        refuse_blend(path, saved.blend)
-        if saved.weights is not None:
-            raise ValueError(
-                f"{path} holds an average of {len(saved.members)} models: read it with "
-                "AverageModel.load or gramian.load"
-            )
-        return cls(**saved.members[0], conformal=conformal_of(saved))
+        from .loading import load_as  # which imports this module
 
-
-# `file.conformal` builds models, but cannot import this module, which imports it.
-register_builder("model", KernelModel)
+        return load_as(cls, path, verify)

@@ -17,17 +17,11 @@ def match_labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarr
 
     One reader makes a boolean of ``true`` or a number of ``01``, another one keeps the text.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-    classes : sequence or ndarray of shape (k,)
-        Texts, numbers or booleans.
+    - `y`: of shape (n,).
+    - `classes`: of shape (k,); texts, numbers or booleans.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        The same labels if all labels are classes, if a label has the value of no class, or if two
-        classes have one value.
+    Return the same labels if all labels are classes, if a label has the value of no class, or if
+    two classes have one value.
     """
     known_labels = np.asarray(classes)
     labels, index = np.unique(y, return_inverse=True)
@@ -39,8 +33,7 @@ def match_labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarr
     matched = [by_value.get(_value_of(label)) for label in labels.tolist()]
     if len(by_value) < len(known_labels) or any(label is None for label in matched):
         return y
-    matched_labels: np.ndarray = np.asarray(matched, known_labels.dtype)[index.reshape(-1)]
-    return matched_labels
+    return np.asarray(matched, known_labels.dtype)[index.reshape(-1)]
 
 
 def _value_of(label: Any) -> Any:

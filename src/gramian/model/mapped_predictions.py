@@ -1,4 +1,4 @@
-"""Rows of a table for a model, and lazy predictions, intervals and sets of remote rows."""
+"""Rows of a table for a model, and lazy outputs of a model for remote rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._messages.checks import it_has, join_words
-from ..conformal import ConformalPredictor
 from ..data import ArrayRows, RowSource, Table
 from ..data.rows.transform import Blockwise
 from .average import AverageModel
@@ -40,58 +39,31 @@ class Asked(Blockwise):
         return self._ask(ArrayRows(block))
 
 
-def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource:
-    """Return the predictions of a model, of shape (n, t), for local or remote rows.
+def map_outputs(
+    rows: RowSource, model: Model, ask: Callable[..., Array], width: int, **arguments: Any
+) -> RowSource:
+    """Return outputs of a model, of shape (n, width), for local or remote rows.
 
     Each pass over remote rows computes them on the workers, and sends nothing to the client.
 
     - `rows`: of shape (n, d); rows from `Model.rows`.
-    - `model`: model with t outputs.
+    - `ask`: ``ask(rows, model=..., **arguments)`` returns the outputs of the rows of a block. A
+      function of a module: plain pickle refuses closures.
+    """
+    ask_model = partial(ask, model=bare(model), **arguments)
+    return rows.map_rows(partial(Asked, ask=ask_model, width=width))
+
+
+def map_predictions(rows: RowSource, model: Model, **settings: Any) -> RowSource:
+    """Return the predictions of a model, of shape (n, t); see `map_outputs`.
+
     - `**settings`: engine and memory, as in `Model.predict`.
     """
-    # A partial of a module's function: plain pickle refuses closures.
-    ask = partial(_values, model=bare(model), settings=settings)
-    return rows.map_rows(partial(Asked, ask=ask, width=model.outputs))
-
-
-def intervals_at(
-    rows: RowSource, model: Model, conformal: ConformalPredictor, level: float, **settings: Any
-) -> RowSource:
-    """Return the ends of the intervals of one output, of shape (n, 2); see `map_predictions`."""
-    ask = partial(_ends, model=bare(model), conformal=conformal, level=level, settings=settings)
-    return rows.map_rows(partial(Asked, ask=ask, width=2))
-
-
-def sets_at(
-    rows: RowSource, model: Model, conformal: ConformalPredictor, level: float, **settings: Any
-) -> RowSource:
-    """Return the membership of k classes in sets, 1 or 0, (n, k); see `map_predictions`."""
-    ask = partial(_in_sets, model=bare(model), conformal=conformal, level=level, settings=settings)
-    return rows.map_rows(partial(Asked, ask=ask, width=len(model.classes or ())))
+    return map_outputs(rows, model, _values, model.outputs, settings=settings)
 
 
 def _values(rows: RowSource, model: Model, settings: Mapping[str, Any]) -> Float[Array, "b t"]:
     return model.predict(rows, **settings)
-
-
-def _ends(
-    rows: RowSource,
-    model: Model,
-    conformal: ConformalPredictor,
-    level: float,
-    settings: Mapping[str, Any],
-) -> Float[Array, "b 2"]:
-    return conformal.intervals(model, rows, level, **settings)[:, 0]
-
-
-def _in_sets(
-    rows: RowSource,
-    model: Model,
-    conformal: ConformalPredictor,
-    level: float,
-    settings: Mapping[str, Any],
-) -> Float[Array, "b k"]:
-    return xp.to_float64(conformal.sets(model, rows, level, **settings))
 
 
 def bare(model: Model) -> Model:

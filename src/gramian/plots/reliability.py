@@ -219,16 +219,9 @@ class ReliabilityDisplay(Display):
 
 
 def wilson(share: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the 90 % Wilson interval for a share observed in `rows` rows.
+    """Return the ends of the 90 % Wilson interval, from 0 to 1, for a share observed in some rows.
 
-    Parameters
-    ----------
-    share, rows : ndarray of shape (b,)
-
-    Returns
-    -------
-    low, high : ndarray of shape (b,)
-        Between 0 and 1.
+    - `share`, `rows`: of shape (b,).
 
     References
     ----------

@@ -127,8 +127,7 @@ def model_card(model: Any, name: str = "model") -> str:
 def _columns(model: Model, about: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the treatment of each column."""
     if about["columns"] is not None:
-        columns: Mapping[str, Any] = about["columns"]
-        return columns
+        return about["columns"]
     names = model.feature_names or [f"feature {k}" for k in range(model.features)]
     return dict.fromkeys(names, "number")
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import RandomStream
+from ..data import as_rows
 from ..model import KernelPart, Model
 from ..model.importances import largest_importances
 from ..model.mapped_predictions import model_columns
@@ -19,13 +20,12 @@ from ..scoring.predictions import Predictions, best_constant
 from ..scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, metrics_of
 from ..scoring.truth import Truth
 from . import studies
-from .class_curves import ClassCurve, curves_of, shown_classes
+from .class_curves import ClassCurve, GroupErrors, curves_of, group_columns, shown_classes
 from .dependence import DEPENDENCE_ROWS, MOST_CURVES, Dependence
 from .description import describe_model
 from .drawing import readable
 from .explained_rows import ExplainedRow, explain_rows
-from .groups import GroupErrors, group_columns
-from .studies import LearningCurve, Sample, Spectrum, draw_sample, largest_part
+from .studies import LearningCurve, Sample, Spectrum, draw_sample
 from .training_rows import Certificate, certificate, training_warning
 
 MOST_CLASSES_NAMED = 6
@@ -75,13 +75,12 @@ class Measurements:
     @property
     def part(self) -> KernelPart:
         """The kernel model with the largest weight."""
-        return largest_part(self.model.parts, self.model.shares)
+        return self.model.parts[int(np.argmax(self.model.shares))]
 
     @property
     def residuals(self) -> np.ndarray:
         """Truth minus prediction, (n,)."""
-        difference: np.ndarray = self.answers.y - self.answers.predicted
-        return difference
+        return self.answers.y - self.answers.predicted
 
     @cached_property
     def errors(self) -> Mapping[str, Any]:
@@ -101,7 +100,11 @@ class Measurements:
     @cached_property
     def penalty(self) -> float | None:
         """The penalty of the fit, if the model records it."""
-        return studies.penalty_of(self.model.info)
+        penalty, rows = self.model.info.get("penalty"), self.model.info.get("members")
+        if penalty is None and isinstance(rows, list) and rows:
+            # A search records its members: the page shows the one of largest weight.
+            penalty = max(rows, key=lambda row: row["weight"]).get("penalty")
+        return float(penalty) if isinstance(penalty, int | float) else None
 
     @cached_property
     def samples(self) -> tuple[Sample, Sample]:
@@ -137,7 +140,7 @@ class Measurements:
     def own_on_sample(self) -> float:
         """The error of the model on the test rows."""
         test = self.samples[1]
-        values = self.model.predict(test.feature_rows, **self.settings)
+        values = self.model.predict(as_rows(test.features), **self.settings)
         answers = Predictions.of(test.y, values, self.model.classes)
         return studies.error_of(answers.y, answers.predicted, self.classes)
 

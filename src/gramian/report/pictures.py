@@ -15,9 +15,9 @@ from .studies import SPECTRUM_PENALTIES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .class_curves import GroupErrors
     from .dependence import Dependence
     from .explained_rows import ExplainedRow
-    from .groups import GroupErrors
     from .measurements import Measurements
 else:
     Axes = Dependence = ExplainedRow = GroupErrors = Measurements = Any

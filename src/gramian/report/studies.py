@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +40,7 @@ def linear_predictions(learn: Sample, test: Sample, classes: bool) -> np.ndarray
     kind = RidgeClassifierCV if classes else RidgeCV
     linear = make_pipeline(StandardScaler(), kind(alphas=RIDGE_ALPHAS))
     linear.fit(xp.to_float64(learn.features), learn.y)
-    predictions: np.ndarray = linear.predict(xp.to_float64(test.features))
-    return predictions
+    return linear.predict(xp.to_float64(test.features))
 
 
 def error_of(y: np.ndarray, predicted: np.ndarray, classes: bool) -> float:
@@ -71,8 +69,6 @@ def learning_curve(
     - `penalty`: if None, chosen once with the most landmarks.
     - `classes`: whether targets are labels.
 
-    Notes
-    -----
     Cost: about twice the last fit, which has half as many landmarks as rows, at most 1,600.
     """
     kind = KernelRidgeClassifier if classes else KernelRidge
@@ -130,10 +126,7 @@ class Spectrum:
 
         k is the number of rows. The result has shape (p,).
         """
-        dimensions: np.ndarray = (self.eigenvalues / (self.eigenvalues + penalties[:, None])).sum(
-            axis=1
-        )
-        return dimensions
+        return (self.eigenvalues / (self.eigenvalues + penalties[:, None])).sum(axis=1)
 
     def effective_dimension(self, penalty: float) -> float:
         """Return the effective dimension at one penalty."""
@@ -175,16 +168,6 @@ def _relative(off: Array, of: Array) -> float:
         return float((xp.norm(off, axis=0) / xp.norm(of, axis=0)).max())
 
 
-def penalty_of(info: Mapping[str, Any]) -> float | None:
-    """Return the penalty that a model records; None if it records none."""
-    penalty = info.get("penalty")
-    rows = info.get("members")
-    if penalty is None and isinstance(rows, list) and rows:
-        # A search records its members: the page shows the one of largest weight.
-        penalty = max(rows, key=lambda row: row["weight"]).get("penalty")
-    return float(penalty) if isinstance(penalty, int | float) else None
-
-
 MOST_ROWS = 10_000
 """Most sampled rows; metrics use all rows."""
 
@@ -202,11 +185,6 @@ class Sample:
     mapped: RowSource
     y: np.ndarray
 
-    @property
-    def feature_rows(self) -> RowSource:
-        """The features as a row source."""
-        return as_rows(self.features)
-
     @classmethod
     def of(cls, truth: Truth, part: KernelPart, index: Array) -> Sample:
         """Return the sample of the rows at given indices."""
@@ -217,8 +195,3 @@ class Sample:
 def draw_sample(n: int, rng: RandomStream) -> Array:
     """Draw up to `MOST_ROWS` of n row indices, in random order."""
     return rng.permutation(n)[:MOST_ROWS]
-
-
-def largest_part(parts: tuple[KernelPart, ...], shares: tuple[float, ...]) -> KernelPart:
-    """Return the kernel model with the largest weight in an average."""
-    return parts[int(np.argmax(shares))]

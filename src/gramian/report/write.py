@@ -19,9 +19,8 @@ from .._messages.errors import ParameterError, TextError
 from ..explain.columns import resolve_model
 from ..model import Model
 from ..plots._drawing import check_installed
-from ..scoring.coverage import REPORTED_LEVEL
+from ..scoring.coverage import LEVELS_KEY, REPORTED_LEVEL
 from ..scoring.predictions import Predictions
-from ..scoring.quantiles import LEVELS_KEY
 from ..scoring.truth import Truth, truth_of
 from . import pictures
 from .drawing import as_image, readable
@@ -224,5 +223,4 @@ def fill_template(study: Measurements) -> str:
     )
     environment.filters |= {"number": readable, "code": code}
     template = environment.from_string(Path(__file__).with_name("page.html").read_text("utf-8"))
-    page: str = template.render(study=study, draw=draw, pictures=pictures, version=__version__)
-    return page
+    return template.render(study=study, draw=draw, pictures=pictures, version=__version__)

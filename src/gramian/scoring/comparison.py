@@ -31,10 +31,8 @@ def measure(
 
     - `constant`: the mean of the training targets, or their largest class.
 
-    Returns
-    -------
-    dict
-        Such as ``rmse``, ``rmse_of_mean``; ``error``, ``error_of_majority``. NaN where undefined.
+    Names are such as ``rmse``, ``rmse_of_mean``, ``error`` and ``error_of_majority``. A metric is
+    NaN where it is undefined.
     """
     always, kind = predictions.constant(constant), CONSTANT_OF_TASK[predictions.task]
     values: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Coverage and sizes of prediction intervals and sets, as means over rows."""
+"""Coverage and sizes of intervals and sets, and errors of quantiles, as means over rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as xp
-from .._arrays import Array
+from .._arrays import Array, Float
 from .._messages.errors import TextWarning
 from ..conformal import ConformalPredictor
 from ..data import (
@@ -21,9 +21,10 @@ from ..data import (
     default_block_size,
     subset,
 )
+from ..losses import Quantile
 from ..model import Model
-from ..model.mapped_predictions import intervals_at, sets_at
-from .forms import Form
+from ..model.mapped_predictions import map_outputs, map_predictions
+from .forms import Form, QuantileErrors
 from .ranks import ALL_BINS, MOST_BINS, Ranks
 from .reductions import Means, RowMeans
 
@@ -160,7 +161,7 @@ def _of_intervals(
 ) -> tuple[Means, Ranks]:
     # In memory, all widths have bins of their own.
     covering = Covering(ALL_BINS if as_columns(y).fits() else MOST_BINS)
-    ends = intervals_at(rows, model, conformal, REPORTED_LEVEL, **settings)
+    ends = map_outputs(rows, model, _ends, 2, conformal=conformal, settings=settings)
     return ends.fold(covering, y, size=default_block_size(rows))
 
 
@@ -174,5 +175,51 @@ def _of_sets(
     classes = np.asarray(model.classes)
     table = xp.arange(len(classes), dtype=xp.float64)[:, None]
     truth = as_columns(y).look_up(classes, table, unknown=-1.0)
-    sets = sets_at(rows, model, conformal, REPORTED_LEVEL, **settings)
+    more = {"conformal": conformal, "settings": settings}
+    sets = map_outputs(rows, model, _in_sets, len(classes), **more)
     return sets.fold(SET_MEANS, truth, size=default_block_size(rows))
+
+
+def _ends(
+    rows: RowSource, model: Model, conformal: ConformalPredictor, settings: Mapping[str, Any]
+) -> Float[Array, "b 2"]:
+    return conformal.intervals(model, rows, REPORTED_LEVEL, **settings)[:, 0]
+
+
+def _in_sets(
+    rows: RowSource, model: Model, conformal: ConformalPredictor, settings: Mapping[str, Any]
+) -> Float[Array, "b k"]:
+    """Return the membership of k classes in the sets, 1 or 0."""
+    return xp.to_float64(conformal.sets(model, rows, REPORTED_LEVEL, **settings))
+
+
+LEVELS_KEY = "levels"
+"""Key of the quantile levels in `Model.info`."""
+
+
+def levels_of(loss: object) -> list[float] | None:
+    """Return the quantile levels of a loss; None if it is not a quantile loss."""
+    if not isinstance(loss, Quantile):
+        return [0.5] if loss == "quantile" else None
+    levels = loss.levels
+    return [float(levels)] if isinstance(levels, int | float) else list(levels)
+
+
+def quantile_errors(
+    model: Model,
+    rows: RowSource,
+    y: RowNumbers,
+    levels: Sequence[float],
+    settings: Mapping[str, Any],
+) -> dict[str, dict[str, float]]:
+    """Return an entry for each level: its mean pinball loss, and the share of targets below it.
+
+    Cost: one pass, of which means are kept.
+    """
+    reduction = RowMeans((QuantileErrors(tuple(levels)),))
+    values = map_predictions(rows, model, **settings)
+    means = values.fold(reduction, y, size=default_block_size(rows))
+    return {
+        f"quantile_{level:g}": {"pinball": loss, "below": share}
+        for level, loss, share in zip(levels, *means.states[0].tolist(), strict=True)
+    }

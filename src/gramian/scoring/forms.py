@@ -101,8 +101,7 @@ class CalibrationError(Form):
 
     def state(self, y: np.ndarray, output: np.ndarray, weights: np.ndarray | None) -> Array:
         sums = bin_sums(*self.bin_inputs(y, output), PROBABILITY_BINS, weights)
-        shares: Array = sums / sums[0].sum()
-        return shares
+        return sums / sums[0].sum()
 
     def value(self, state: Array) -> Any:
         return np.abs(state[1] - state[2]).sum()

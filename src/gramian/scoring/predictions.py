@@ -175,8 +175,7 @@ def best_constant(y: RowNumbers, is_classification: bool) -> Label:
         # In float64: a float32 sum of many targets would be rounded.
         return float(y.mean(dtype=np.float64))
     classes, counts = as_columns(y).counts()
-    most_frequent: Label = classes[counts.argmax()].item()
-    return most_frequent
+    return classes[counts.argmax()].item()
 
 
 def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -15,12 +15,7 @@ from .table import METRIC_TABLE, Metric, metrics_of
 
 
 class PredictedRows(BaseEstimator):
-    """Estimator that returns stored predictions, for the scorers of scikit-learn.
-
-    Parameters
-    ----------
-    predictions : Predictions
-    """
+    """Estimator that returns stored predictions, for the scorers of scikit-learn."""
 
     def __init__(self, predictions: Predictions) -> None:
         self.predictions = predictions

@@ -21,36 +21,23 @@ OutputKind = Literal["predictions", "decision", "probabilities", "estimator"]
 class Metric:
     """A measure of predictions.
 
-    Attributes
-    ----------
-    name : str
-        Name in reports and on the command line.
-    title : str
-        Name in sentences and on axes.
-    task : str
-        "regression" or "classification".
-    function : str or callable
-        Function of true values, output and ``sample_weight``, as scikit-learn's, or a class of
-        `gramian.scoring.forms`. A text ``module:name`` is imported when it is called, which keeps
-        the command line fast.
-    output : str
-        Argument of the function: "predictions", which are numbers, or classes as numbers;
-        "decision", the decision values of one class against the rest, whose mean over the classes
-        is the metric; "probabilities" (n, k) of the classes 0 to k - 1, with ``labels``; or
-        "estimator", for a scorer of scikit-learn.
-    higher_is_better : bool
-    merge : str
-        Name of the form in `gramian.scoring.forms` that computes a function of scikit-learn block
-        by block on a cluster. Without it, predictions are gathered. Metrics of labels and of
-        decision values need none: counts of distinct rows take the place of the rows.
-    scorer : str
-        Name of the scorer in scikit-learn, which stands for the same metric.
-    needs_variation : bool
-        Whether the metric is undefined if all true values are equal.
-    options : mapping
-        Keyword arguments of the function.
-    similar_names : tuple of str
-        Names elsewhere of this or a similar metric, for hints in errors.
+    - `name`: name in reports and on the command line.
+    - `title`: name in sentences and on axes.
+    - `task`: "regression" or "classification".
+    - `function`: function of true values, output and ``sample_weight``, as scikit-learn's, or a
+      class of `gramian.scoring.forms`. A text ``module:name`` is imported when it is called, which
+      keeps the command line fast.
+    - `output`: argument of the function: "predictions", which are numbers, or classes as numbers;
+      "decision", the decision values of one class against the rest, whose mean over the classes is
+      the metric; "probabilities" (n, k) of the classes 0 to k - 1, with ``labels``; or "estimator",
+      for a scorer of scikit-learn.
+    - `merge`: name of the form in `gramian.scoring.forms` that computes a function of scikit-learn
+      block by block on a cluster. Without it, predictions are gathered. Metrics of labels and of
+      decision values need none: counts of distinct rows take the place of the rows.
+    - `scorer`: name of the scorer in scikit-learn, which stands for the same metric.
+    - `needs_variation`: whether the metric is undefined if all true values are equal.
+    - `options`: keyword arguments of the function.
+    - `similar_names`: names elsewhere of this or a similar metric, for hints in errors.
     """
 
     name: str

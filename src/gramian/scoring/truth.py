@@ -17,7 +17,7 @@ from ..data.tables.base import check_columns
 from ..model import Model
 from ..model.labels import match_labels
 from ..model.mapped_predictions import open_for_model
-from .quantiles import LEVELS_KEY
+from .coverage import LEVELS_KEY
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,7 @@ def kind_of(y: RowNumbers) -> str:
 def _target(loaded: Model) -> str | None:
     """Return the name of the target column in the training table, if it is known."""
     if loaded.target is None or loaded.info.get(LEVELS_KEY):
-        name: str | None = loaded.info.get("target")
-        return name
+        return loaded.info.get("target")
     return loaded.target[0]
 
 

@@ -10,9 +10,8 @@ from ..._messages.checks import as_bytes
 from ...model import Model, load_model
 from ...scoring.cluster import predictions_of
 from ...scoring.comparison import measure, measure_model, named_metrics
-from ...scoring.coverage import coverage
+from ...scoring.coverage import LEVELS_KEY, coverage, quantile_errors
 from ...scoring.predictions import Predictions, best_constant
-from ...scoring.quantiles import LEVELS_KEY, quantile_errors
 from ...scoring.table import Metric, task_of
 from ...scoring.truth import Truth, training_remark, truth_of
 from ..outputs.confusion import confusion

@@ -20,8 +20,8 @@ from ...fitting import Fitted, Generators, InterruptedFit
 from ...fitting.uncertainty.refit import Refit
 from ...model import Label, Model, load_model
 from ...scoring.comparison import named_metrics
+from ...scoring.coverage import LEVELS_KEY, levels_of
 from ...scoring.predictions import Predictions, best_constant
-from ...scoring.quantiles import LEVELS_KEY, levels_of
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
 from ...scoring.truth import DIGEST_KEY
 from ...solvers.loop.state import VALID_ERROR, VALID_RMSE

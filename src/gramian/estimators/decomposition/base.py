@@ -28,7 +28,7 @@ from ...approximations import FeatureMap, KernelColumns, NystromMap
 from ...data import RowSource
 from ...fitting.inputs.kernel_matrix import announce_calls, check_matrix_settings, of_matrix
 from ...fitting.inputs.objects import ObjectRows
-from ...fitting.methods.problem import given_points
+from ...fitting.methods.base import given_points
 from ...fitting.plans.memory import LEAST_BLOCKS
 from ...fitting.settings import landmarks as landmark_settings
 from ...fitting.settings import resolve
@@ -193,15 +193,15 @@ def chosen_landmarks(
     return selector.select(K, rng=rng)
 
 
-def component_count(requested: OptionalCount, available: int, what: str) -> int:
+def component_count(requested: OptionalCount, available: int) -> int:
     """Return the requested number of components, at most `available`."""
     if requested is None:
         return available
     if as_count(requested, "n_components") > available:
         # Level 4 is the line of the user: below are this function, the private method and `fit`.
         warnings.warn(
-            f"n_components={requested} exceeds the {available} dimensions that {what}: keeping "
-            f"{available}",
+            f"n_components={requested} exceeds the {available} dimensions that the features span: "
+            f"keeping {available}",
             stacklevel=4,
         )
     return min(int(requested), available)

@@ -204,7 +204,7 @@ class KernelCCA(NystromEstimator):
         # the correlations.
         of_x, of_y = _inverse_root(C[:s, :s], penalty), _inverse_root(C[s:, s:], other)
         U, values, Vt = xp.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
-        k = component_count(self.n_components, len(values), "the features span")
+        k = component_count(self.n_components, len(values))
         left_vectors, right = of_x @ U[:, :k], of_y @ Vt[:k].T
         # 3. A pair may change both signs: the largest weight of the first view is made positive.
         largest = xp.take_along(
@@ -306,5 +306,4 @@ def _inverse_root(C: Array, penalty: float) -> Array:
     """Return (C + penalty I)^(-1/2)."""
     values, vectors = la.eigenpairs(C)
     # Eigenvalues of a covariance are negative only by rounding.
-    root: Array = (vectors / xp.sqrt(values.clip(min=0) + penalty)) @ vectors.T
-    return root
+    return (vectors / xp.sqrt(values.clip(min=0) + penalty)) @ vectors.T

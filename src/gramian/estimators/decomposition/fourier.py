@@ -8,8 +8,8 @@ from ..._messages.checks import as_count
 from ..._parameters.types import Count, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ...approximations import FourierMap
 from ...data import is_collection
-from .. import dask_collections, validation
-from ..base import restore_on_error
+from .. import validation
+from ..base import lazily, restore_on_error
 from ..types import RowsLike, Values
 from .base import FeatureTransformer
 
@@ -116,7 +116,7 @@ class RandomFourierFeatures(FeatureTransformer):
             Features in the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "transform", X)
+            return lazily(self, "transform", X)
         return self._features(X)
 
     @property

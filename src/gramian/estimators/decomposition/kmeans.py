@@ -265,10 +265,8 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
             Factors of the distances.
         """
         rows, centers = self._new(X)
-        size, weights = (
-            self._size(rows, len(centers)),
-            validation.weight_tensor(sample_weight, len(rows)),
-        )
+        size = self._size(rows, len(centers))
+        weights = validation.weight_tensor(sample_weight, len(rows))
         beside = () if weights is None else (weights,)
         return -float(rows.fold(Sum(Inertia(self.map_, centers)), *beside, size=size))
 

@@ -16,8 +16,8 @@ from ..._parameters.types import (
 )
 from ..._sparse import as_scipy, is_sparse
 from ...data import is_collection
-from .. import dask_collections, validation
-from ..base import is_function, is_matrix, restore_on_error
+from .. import validation
+from ..base import is_function, is_matrix, lazily, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator
 
@@ -175,7 +175,7 @@ class NystromTransformer(NystromEstimator):
             Features in the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "transform", X)
+            return lazily(self, "transform", X)
         return self._features(X)
 
     @property

@@ -26,8 +26,8 @@ from ...approximations import NystromMap, largest_first
 from ...data import RowSource, as_rows, is_collection
 from ...engines import choose_covering, choose_engine
 from ...fitting.settings import resolve
-from .. import dask_collections, validation
-from ..base import describe_kernel, has_features, restore_on_error
+from .. import validation
+from ..base import describe_kernel, has_features, lazily, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
 from .block_statistics import MomentsOfFeatures, Projected
@@ -195,7 +195,7 @@ class KernelPCA(NystromEstimator):
         values, vectors = largest_first(scatter, smallest)
         if float(values[0]) <= smallest:  # one component, which is zero at any row
             values, vectors = xp.zeros_like(values), xp.zeros_like(vectors)
-        k = component_count(self.n_components, len(values), "the features span")
+        k = component_count(self.n_components, len(values))
         # Of the kernel, not of its features: it includes the residual of the landmarks.
         variance = float(total) - n * float(moments.mean @ moments.mean)
         self.eigenvalues_ = values[:k].clip(min=0)
@@ -242,7 +242,7 @@ class KernelPCA(NystromEstimator):
             Components in the dtype of X; Float64 if X has integers that need it.
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "transform", X)
+            return lazily(self, "transform", X)
         check_is_fitted(self)
         rows = validation.new_rows(self, X)
         return self._codes(rows, self._result(rows, self._n_features_out))

@@ -33,8 +33,6 @@ class PreImage:
     ) -> PreImage:
         """Fit the regression from the codes of rows to the rows, in blocks.
 
-        Notes
-        -----
         Cost: n s² + n s d operations, 8 (s² + s d) bytes.
         """
         count, gram, moment = rows.fold(ProductsOfCodes(codes, features), size=size)

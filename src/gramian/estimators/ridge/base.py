@@ -220,8 +220,7 @@ class KernelRidgeModel(BaseEstimator):
             check_is_fitted(self)
         rows = validation.new_rows(self, X)
         engine = self._engine_of_prediction(rows)
-        values = self.model_.predict(rows, engine=engine, memory_bytes=self._block_bytes())
-        return values
+        return self.model_.predict(rows, engine=engine, memory_bytes=self._block_bytes())
 
     def _engine_of_prediction(self, rows: RowSource) -> str | Engine:
         engine = getattr(self, "engine_", self.engine)  # a loaded model has none
@@ -268,10 +267,9 @@ class KernelRidgeModel(BaseEstimator):
     def metric_(self) -> np.ndarray | tuple[np.ndarray | None, ...] | None:
         """The map of the features: a matrix of shape (d, k), scales of shape (d,), or None."""
         check_is_fitted(self)
-        maps: np.ndarray | tuple[np.ndarray | None, ...] | None = one_or_all(
+        return one_or_all(
             None if part.metric is None else part.metric.array for part in self.model_.parts
         )
-        return maps
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -369,8 +367,7 @@ class KernelRidgeModel(BaseEstimator):
         seed = self.random_state
         if type(seed) is int and 0 <= seed < 1 << 32:
             return np.random.RandomState(seeded_words(seed))
-        state: np.random.RandomState = check_random_state(seed)
-        return state
+        return check_random_state(seed)
 
     def _draws(self) -> RandomStream:
         return fitting.conformal_stream(self._state())

@@ -20,8 +20,8 @@ from ...data import RowNumbers, RowSource, RowWeights, as_columns, is_collection
 from ...data.sources.as_rows import align_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.training_data import classes_of, coded_data
-from .. import dask_collections, tables, validation
-from ..base import is_function
+from .. import tables, validation
+from ..base import is_function, lazily
 from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
@@ -103,7 +103,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             Decision values; for two classes, a positive value means the second class.
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "decision_function", X)
+            return lazily(self, "decision_function", X)
         values = self._predict(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -124,7 +124,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
             Probabilities in float64, with columns in the order of ``classes_``; rows sum to one.
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "predict_proba", X)
+            return lazily(self, "predict_proba", X)
         return xp.exp(self._chances(X))
 
     def predict_log_proba(self, X: RowsLike) -> Values:
@@ -139,7 +139,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         ndarray of shape (n, k)
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "predict_log_proba", X)
+            return lazily(self, "predict_log_proba", X)
         return self._chances(X)
 
     def predict_set(self, X: RowsLike, level: float = 0.9) -> np.ndarray:
@@ -174,8 +174,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         rows = validation.new_rows(self, X)
         conformal = calibrated_intervals(self, rows, level)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
-        sets = conformal.sets(self.model_, rows, level, engine=engine, memory_bytes=memory)
-        return sets
+        return conformal.sets(self.model_, rows, level, engine=engine, memory_bytes=memory)
 
     def _chances(self, X: RowsLike) -> Array:
         values = self._predict(X)
@@ -189,7 +188,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         X : as in `fit`
         """
         if is_collection(X):
-            return dask_collections.lazily(self, "predict", X)
+            return lazily(self, "predict", X)
         return chosen_labels(self.decision_function(X), self.classes_)
 
     def score(
@@ -211,8 +210,7 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
 def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return, for each row, the class of the largest value; of two, the second if positive."""
     best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-    labels: np.ndarray = classes[best]
-    return labels
+    return classes[best]
 
 
 def weights_of_classes(
@@ -221,8 +219,7 @@ def weights_of_classes(
     """Return the weight of each class by scikit-learn's rule for ``class_weight``."""
     if class_weight == "balanced":
         return np.asarray(counts.sum() / (len(classes) * counts), dtype=np.float64)
-    weights: np.ndarray = compute_class_weight(class_weight, classes=classes, y=classes)
-    return weights
+    return compute_class_weight(class_weight, classes=classes, y=classes)
 
 
 def as_column(y: TargetsLike | Columns) -> RowNumbers:

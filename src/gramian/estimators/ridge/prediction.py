@@ -43,10 +43,7 @@ def prediction_engine(
 def feature_importances(model: Model, names: Iterable[str] | None, memory_bytes: int) -> np.ndarray:
     """Return the share of each feature or table column in the variation of predictions.
 
-    Raises
-    ------
-    AttributeError
-        If the model has none; `hasattr` recognises only this error.
+    Raise AttributeError if the model has none; `hasattr` recognises only this error.
     """
     try:
         shares = model.feature_importances(memory_bytes=memory_bytes)

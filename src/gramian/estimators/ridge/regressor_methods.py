@@ -14,8 +14,8 @@ from ..._messages.checks import as_share
 from ...data import as_columns, is_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.training_data import training_targets
-from .. import dask_collections, tables, validation
-from ..base import is_function
+from .. import tables, validation
+from ..base import is_function, lazily
 from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
@@ -109,7 +109,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         """
         # Deviations may change the model first, which a lazy result could not do.
         if is_collection(X) and not return_std:
-            return dask_collections.lazily(self, "predict", X)
+            return lazily(self, "predict", X)
         values = self._squeeze_target(self._predict(X))
         if not return_std:
             return values

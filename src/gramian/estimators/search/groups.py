@@ -69,26 +69,15 @@ def folds_by_column(
     order: object = None,
     folds: object = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return folds that values of the rows define.
+    """Return folds that values of the rows define, as indices of training rows and of test rows.
 
-    Parameters
-    ----------
-    cv : int, splitter or None
-        Five folds by default, or as many as there are groups.
-    y : ndarray of shape (n,) or (n, t)
-    groups, order, folds : array-like of shape (n,), or None
-        One of them: rows of a group are in one fold; a fold follows the rows to learn from; or
-        rows of equal values are a fold, but for -1, which is in none, as in PredefinedSplit.
+    - `cv`: five folds by default, or as many as there are groups.
+    - `y`: of shape (n,).
+    - `groups`, `order`, `folds`: of shape (n,); one of them: rows of a group are in one fold; a
+      fold follows the rows to learn from; or rows of equal values are a fold, but for -1, which is
+      in none, as in PredefinedSplit.
 
-    Returns
-    -------
-    list of (ndarray, ndarray)
-        Indices of training rows, and of test rows.
-
-    Raises
-    ------
-    ValueError
-        If `cv` has pairs, several are given, or values are missing or too few.
+    Raise ValueError if `cv` has pairs, several are given, or values are missing or too few.
     """
     roles = {"groups": groups, "order": order, "folds": folds}
     given_roles = [f"{{{role}}}" for role, value in roles.items() if value is not None]

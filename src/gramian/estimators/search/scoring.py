@@ -54,10 +54,8 @@ class HeldOutLoss:
             return math.inf
         if self.classes and probabilities is None:
             probabilities = Shares.fit(values, truth, weights)
-        y, w = (
-            xp.to_float64(truth),
-            None if weights is None else xp.to_float64(weights),
-        )
+        y = xp.to_float64(truth)
+        w = None if weights is None else xp.to_float64(weights)
         if self.classes:
             # Codes become labels again: metrics of classes compare labels.
             y = np.asarray(self.classes)[likeliest_classes(y)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, RandomStream
@@ -14,7 +13,6 @@ from ...callbacks.stages import announce_part
 from ...cells import Partition
 from ...data import LinearMap, RemoteDescription, RemoteRows, RowSource, scratch
 from ...model import CellCenters
-from ...solvers import Solver
 from ...solvers.loop.loop import Row
 from ...solvers.loop.state import RESIDUAL_KEY, StopReason
 from ..choice.choose import Chosen, choose
@@ -63,8 +61,37 @@ def fit_cells(settings: FitSettings, data: TrainingData, *, rng: Generators) -> 
     coef = scratch((len(rows.X), data.targets.shape[1]), xp.float64, memory)
     outcomes = _all(kind(prepared, rows, rng.solver, workers), coef)
     # 3. The outcome names one solver: the one of a usual cell.
-    prepared = replace(prepared, solver=_median_solver(prepared, rows, workers))
-    return _cells_outcome(prepared, rows, coef, outcomes)
+    # The solver of a cell of median size.
+    cell = RemoteDescription(prepared.data.rows, rows.count(rows.usual))
+    prepared = replace(
+        prepared,
+        solver=CellSolver.of(prepared, workers).solver(cell, prepared.data.targets.shape[1])[0],
+    )
+    # The outcome of all cells; the history ends with the cell of the largest residual.
+    # By residual: the last row, which gives the metrics of the fit, is of the worst cell.
+    history = sorted(
+        (row for row, _ in outcomes), key=lambda row: float(row.get(RESIDUAL_KEY, 0.0))
+    )
+    model = prepared.data.model(
+        prepared.kernel,
+        rows.X,
+        coef,
+        cells=CellCenters(rows.cells, rows.starts),
+        probabilities=prepared.probabilities,
+    )
+    return Fitted(
+        model=prepared.scaling.model(model),
+        settings=replace(prepared.user_settings, callbacks=()),
+        solver=prepared.solver,
+        engine=prepared.engine,
+        penalty=prepared.settings.one_penalty,
+        iteration=max(int(row["iteration"]) for row in history),
+        # A fit has converged only if all its cells have.
+        reason=max((reason for _, reason in outcomes), key=REASONS_BY_RANK.index),
+        history=history,
+        metrics=history[-1],
+        learned=prepared.scaling.features.learned,
+    )
 
 
 def _prepare(
@@ -102,45 +129,6 @@ def _prepare(
         probabilities=choice.shares,
     )  # fmt: skip
     return prepared, rows
-
-
-def _median_solver(prepared: Prepared, rows: CellRows, workers: int) -> Solver[Any, Any]:
-    """Return the solver of a cell of median size."""
-    cell = RemoteDescription(prepared.data.rows, rows.count(rows.usual))
-    return CellSolver.of(prepared, workers).solver(cell, prepared.data.targets.shape[1])[0]
-
-
-def _cells_outcome(
-    prepared: Prepared,
-    rows: CellRows,
-    coef: Float[Array, "m t"],
-    outcomes: Sequence[tuple[Row, StopReason]],
-) -> Fitted:
-    """Return the outcome of all cells; the history ends with the cell of the largest residual."""
-    # By residual: the last row, which gives the metrics of the fit, is of the worst cell.
-    history = sorted(
-        (row for row, _ in outcomes), key=lambda row: float(row.get(RESIDUAL_KEY, 0.0))
-    )
-    model = prepared.data.model(
-        prepared.kernel,
-        rows.X,
-        coef,
-        cells=CellCenters(rows.cells, rows.starts),
-        probabilities=prepared.probabilities,
-    )
-    return Fitted(
-        model=prepared.scaling.model(model),
-        settings=replace(prepared.user_settings, callbacks=()),
-        solver=prepared.solver,
-        engine=prepared.engine,
-        penalty=prepared.settings.one_penalty,
-        iteration=max(int(row["iteration"]) for row in history),
-        # A fit has converged only if all its cells have.
-        reason=max((reason for _, reason in outcomes), key=REASONS_BY_RANK.index),
-        history=history,
-        metrics=history[-1],
-        learned=prepared.scaling.features.learned,
-    )
 
 
 def _by_cell(

@@ -84,8 +84,6 @@ class CellProblems:
 
         A cell is read from the journal, or else solved and appended to the journal.
 
-        Notes
-        -----
         If there are more cells than workers, each worker solves cells on one thread. Workers are
         threads, or processes if these end earlier, see `gramian._parallel.processes.processes_pay`.
         """

@@ -112,8 +112,6 @@ def remote_cell_rows(
       `gramian.data.scratch`.
     - `unused`: indices of the features along which no cell is divided.
 
-    Notes
-    -----
     Cost: a pass over the remote rows, and the transfer of the sample.
     """
     cells, seed = grow_cells(partition, rows, unused, rng)

@@ -74,8 +74,6 @@ def rows_by_cell(
     - `block_bytes`: memory for rows that are routed at once.
     - `unused`: indices of the features along which no cell is divided.
 
-    Notes
-    -----
     Cost: three passes over the rows, for the sample, for the size of each cell, and to write them;
     two if there are few rows. Additional memory: `block_bytes`, and the sample.
 
@@ -85,38 +83,26 @@ def rows_by_cell(
     # Many small operations, which threads would slow down; operations on rows have workers.
     with one_blas_thread:
         cells, seed = grow_cells(partition, rows, unused, rng)
-        return _divide_rows(partition, cells, seed, rows, memory_bytes, block_bytes, rng)
-
-
-def _divide_rows(
-    partition: Partition,
-    cells: Cells,
-    seed: int,
-    rows: RowSource,
-    memory_bytes: int,
-    block_bytes: int,
-    rng: RandomStream,
-) -> CellRows:
-    """Return the rows of all cells; see `rows_by_cell`."""
-    d = rows.shape[1]
-    counts = xp.zeros(cells.count, xp.int64)
-    row_bytes = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
-    routed = _Routed(cells, rows, seed, max(1, block_bytes // row_bytes))
-    for _, _, members in routed:
-        counts += xp.array([len(index) for index in members], xp.int64)
-    kept_rows = taken_of_large(counts, partition, rng)
-    starts = xp.concat([xp.zeros(1, xp.int64), fill_empty(counts).cumsum(axis=0)])
-    m = int(starts[-1])
-    X = scratch((m, d), rows.dtype, memory_bytes)
-    # `scratch` has floating-point numbers only; int64 has the same size.
-    numbers = scratch((m,), xp.float64, memory_bytes).view(xp.int64)
-    cell_rows = CellRows(cells, starts, X, numbers)
-    _write(cell_rows, routed, kept_rows)
-    # Only after all rows are written: an empty cell copies its neighbour.
-    for cell in xp.flatnonzero(counts == 0).tolist():
-        own_rows, neighbour_rows = cell_rows.bounds(cell), cell_rows.bounds(beside(counts, cell))
-        X[own_rows], numbers[own_rows] = X[neighbour_rows], numbers[neighbour_rows]
-    return cell_rows
+        d = rows.shape[1]
+        counts = xp.zeros(cells.count, xp.int64)
+        row_bytes = 3 * d * rows.dtype.itemsize + BYTES_PER_ROW
+        routed = _Routed(cells, rows, seed, max(1, block_bytes // row_bytes))
+        for _, _, members in routed:
+            counts += xp.array([len(index) for index in members], xp.int64)
+        kept_rows = taken_of_large(counts, partition, rng)
+        starts = xp.concat([xp.zeros(1, xp.int64), fill_empty(counts).cumsum(axis=0)])
+        m = int(starts[-1])
+        X = scratch((m, d), rows.dtype, memory_bytes)
+        # `scratch` has floating-point numbers only; int64 has the same size.
+        numbers = scratch((m,), xp.float64, memory_bytes).view(xp.int64)
+        cell_rows = CellRows(cells, starts, X, numbers)
+        _write(cell_rows, routed, kept_rows)
+        # Only after all rows are written: an empty cell copies its neighbour.
+        for cell in xp.flatnonzero(counts == 0).tolist():
+            own_rows = cell_rows.bounds(cell)
+            neighbour_rows = cell_rows.bounds(beside(counts, cell))
+            X[own_rows], numbers[own_rows] = X[neighbour_rows], numbers[neighbour_rows]
+        return cell_rows
 
 
 @dataclass(frozen=True, eq=False)

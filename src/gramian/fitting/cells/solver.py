@@ -15,9 +15,8 @@ from ...solvers import Result, Solver, solve
 from ...solvers.loop.loop import Row, Stop
 from ...solvers.loop.state import RESIDUAL_KEY, StopReason
 from ..inputs.training_data import TrainingData
-from ..methods.base import Prepared
+from ..methods.base import Prepared, problem_of
 from ..methods.pipeline import check_not_diverged, stopping_rules
-from ..methods.problem import problem_of
 from ..plans import solver_choice
 from ..plans.memory import FitSize
 from ..plans.placement import PlacedData

@@ -121,7 +121,7 @@ class HeldOutChoice:
             order = rng.permutation(len(X))
             validation, learn = split_held_out(Y[order], data.coded)
             splits = [Split(order[learn], order[validation])]
-        # float32 suffices, except for the penalties of `_beyond`, and takes half the memory.
+        # float32 suffices, except for the penalties of `SMALL_SHIFTS`, and takes half the memory.
         X = cast(X, xp.float32)
         material = Material(
             X, xp.cast(narrow_penalties(Y, rng), xp.float32), weights, data.coded, splits, rng
@@ -160,13 +160,8 @@ class HeldOutChoice:
 
     def search(self, kernel: Kernel, screened: Scored | None, *, moves: bool) -> Scored:
         """Return the best lengthscale and penalty of a kernel, and try smaller penalties last."""
-        return self._beyond(walk(kernel, self, moves=moves))
-
-    def _beyond(self, scored: Scored) -> Scored:
-        """Return `scored`, or a better score with a penalty that is too small for float32.
-
-        Smaller penalties are not tried for many rows, because float64 would take too long.
-        """
+        scored = walk(kernel, self, moves=moves)
+        # For many rows smaller penalties are not tried: float64 would take too long.
         has_few_rows = self.rows <= MOST_DIRECT and len(self.material.splits[0].train) > DIRECT_ROWS
         if self.landmarks is not None or self.penalties is not None or not has_few_rows:
             return scored

@@ -200,10 +200,7 @@ class LeaveOneOut:
 
         for step in steps if best.criterion > ROUNDING_LOSS else ():
             best = descend(best, (1 / step, step), next_lengthscale)
-        return self._descend_penalty(best)
-
-    def _descend_penalty(self, best: Scored) -> Scored:
-        """Move the penalty by steps while the criterion falls, to larger ones first."""
+        # Move the penalty by steps while the criterion falls, to larger ones first.
         if self.penalties is not None:
             return best
 

@@ -108,23 +108,12 @@ class FittedLevel:
 def search(task: PathSettings, levels: Sequence[Level]) -> tuple[FittedLevel, list[PathRow]]:
     """Fit and score the levels of a path, from the largest penalty down.
 
-    Parameters
-    ----------
-    levels : sequence of Level
-        Levels of decreasing penalties.
+    - `levels`: levels of decreasing penalties.
 
-    Returns
-    -------
-    best, rows
-        The first level of the smallest error, and a row for each fitted level.
+    Return the first level of the smallest error, and a row for each fitted level.
 
-    Raises
-    ------
-    FloatingPointError
-        If the solver diverged at every level.
+    Raise FloatingPointError if the solver diverged at every level.
 
-    Notes
-    -----
     Cost: at each level m² kernel evaluations and about m³ operations once, and a fit and the
     predictions of each fold. Memory: 16 m² bytes, the factors of two levels.
 

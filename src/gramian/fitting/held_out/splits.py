@@ -28,7 +28,7 @@ def count_of(cv: object, n: int) -> float:
     if is_pairs(cv):
         return float(sum(length(train) for train, _ in cv)) / n
     if not is_splitter(cv):
-        raise TypeError(f"cv={_short(cv)} defines no folds")
+        raise TypeError(f"cv={reprlib.repr(cv)} defines no folds")
     # Splitters of users raise errors of their own, without a hint.
     with _in_words(cv):
         return float(cv.get_n_splits(_placeholder(n)))
@@ -52,13 +52,11 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
             raise ValueError("cv must yield at least one split, but it yields none")
     elif is_pairs(cv):
         # The user numbers all rows, of which some may not take part in the fit.
-        pairs, given_count, stays = (
-            list(cv),
-            n if data.total_rows is None else data.total_rows,
-            data.numbers,
-        )
+        pairs = list(cv)
+        given_count = n if data.total_rows is None else data.total_rows
+        stays = data.numbers
     else:
-        raise TypeError(f"cv={_short(cv)} defines no folds")
+        raise TypeError(f"cv={reprlib.repr(cv)} defines no folds")
     folds = []
     for k, pair in enumerate(pairs):
         train, test = (
@@ -67,13 +65,6 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
         )
         folds.append(Split(train, test))
     return folds
-
-
-def given_splits(cv: object, data: TrainingData) -> list[Split]:
-    """Return the folds of a splitter or of pairs; an empty list if `cv` is a number or None."""
-    if not (is_splitter(cv) or is_pairs(cv)):
-        return []
-    return folds_of(cv, data)
 
 
 def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Split]:
@@ -88,10 +79,10 @@ def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Spl
         return [
             # In random order, because the first training rows serve as centers and samples.
             Split(fold.train[rng.permutation(len(fold.train))], fold.validation)
-            for fold in given_splits(cv, data)
+            for fold in folds_of(cv, data)
         ]
     if not is_integer(cv):
-        raise TypeError(f"cv={_short(cv)} defines no folds")
+        raise TypeError(f"cv={reprlib.repr(cv)} defines no folds")
     if cv > n:
         problem = f"folds need as many rows, but there are only {n}"
         raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
@@ -123,8 +114,8 @@ def _in_words(cv: object) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"cv={_short(cv)} cannot split these rows: {error}; if the splitter needs groups, "
-            "give its pairs, cv=list(splitter.split(X, y, groups))"
+            f"cv={reprlib.repr(cv)} cannot split these rows: {error}; if the splitter needs "
+            "groups, give its pairs, cv=list(splitter.split(X, y, groups))"
         ) from error
 
 
@@ -149,12 +140,12 @@ def _numbers(given: object, n: int, split: int, part: str) -> Int[Array, " k"]:
     except ValueError:  # lists of different lengths
         index = np.array(None)
     if index.dtype.kind not in "biuf":
-        raise ValueError(f"{what} must be row numbers, not {_short(given)}")
+        raise ValueError(f"{what} must be row numbers, not {reprlib.repr(given)}")
     if xp.size(index) == 0:
         raise ValueError(f"{what} are missing; each part needs at least one")
     # As row numbers, a mask would be rows 0 and 1 many times, without an error.
     if index.ndim != 1 or xp.is_floating(index) or index.dtype == xp.bool:
-        raise ValueError(f"{what} must be a list of row numbers, not {_short(given)}")
+        raise ValueError(f"{what} must be a list of row numbers, not {reprlib.repr(given)}")
     index = xp.sort(xp.cast(index, xp.int64))
     if int(index[0]) < 0 or int(index[-1]) >= n:
         wrong = int(index[0]) if int(index[0]) < 0 else int(index[-1])
@@ -163,7 +154,3 @@ def _numbers(given: object, n: int, split: int, part: str) -> Int[Array, " k"]:
     if len(twice):
         raise ValueError(f"{what} contain row {int(twice[0])} twice; use sample_weight instead")
     return index
-
-
-def _short(value: object) -> str:
-    return reprlib.repr(value)

@@ -10,7 +10,7 @@ from ..._messages.errors import SETTING_FORM, ParameterError, Text
 from ...callbacks import announce, stages
 from ...data import LinearMap, QuantileMap, RowSource, Standardizer
 from ...kernels import Kernel
-from ...metric import LearnedMetric, Metric
+from ...metric import LearnedMetric
 from ...model import KernelModel
 from ..settings import resolve
 from ..settings.settings import FitSettings
@@ -47,8 +47,6 @@ class FeatureMaps:
 
         The metric may need targets. Features in `kernel.unscaled_features` are not changed.
 
-        Notes
-        -----
         Cost: a pass over the rows for each map.
         """
         standardizer = None
@@ -83,34 +81,24 @@ class FeatureMaps:
             _check_features(metric, data.rows)
             return replace(self, metric=metric)
         announce(settings.callbacks, stages.LEARNING_STAGE)
-        learned_metric = self._learn_metric(metric, settings, data, kernel, _require_generator(rng))
+        # The learning ends before the fit begins, so it may use the whole limit.
+        limit = LEARNING_BYTES if settings.limit is None else min(LEARNING_BYTES, settings.limit)
+        rows = self.rows(data.rows)
+        learned_metric = metric.learn(
+            kernel,
+            rows,
+            data.targets,
+            data.weights,
+            rng=_require_generator(rng),
+            engine=resolve.engine_for(settings, rows, kernel),
+            coded=data.coded,
+            memory_bytes=limit,
+        )
         return replace(
             self,
             metric=learned_metric.map,
             importances=learned_metric.importances,
             learned=learned_metric,
-        )
-
-    def _learn_metric(
-        self,
-        given: Metric,
-        settings: FitSettings,
-        data: TrainingData,
-        kernel: Kernel,
-        rng: RandomStream,
-    ) -> LearnedMetric:
-        # The learning ends before the fit begins, so it may use the whole limit.
-        limit = LEARNING_BYTES if settings.limit is None else min(LEARNING_BYTES, settings.limit)
-        rows = self.rows(data.rows)
-        return given.learn(
-            kernel,
-            rows,
-            data.targets,
-            data.weights,
-            rng=rng,
-            engine=resolve.engine_for(settings, rows, kernel),
-            coded=data.coded,
-            memory_bytes=limit,
         )
 
     @property

@@ -39,8 +39,6 @@ class Scaling:
     - `targets`: map of the t targets; None if they are not scaled, such as codes of classes.
     - `encoding`: encoding of tables as rows.
 
-    Notes
-    -----
     Means and deviations are weighted: a weight that is a whole number is a repeated row. A feature
     or a target that does not vary becomes zero, so that a constant target is predicted exactly.
     Sparse rows, such as counts of words, are not scaled. An encoding has scaled its rows already.
@@ -67,8 +65,6 @@ class Scaling:
         - `kernel`: kernel of the fit, whose lengthscale may be "median".
         - `rng`: generator for the sample of quantiles, and for the metric.
 
-        Notes
-        -----
         Cost: a pass over the rows, and the learning of a metric, unless there is a model.
         """
         if before is not None:

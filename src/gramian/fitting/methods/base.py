@@ -1,18 +1,22 @@
-"""Base of the methods of a fit, by squared errors or by another loss, and their inputs."""
+"""Base of the methods of a fit, their inputs, and problems from landmarks of any origin."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
-from ..._arrays import Array, Float
+from ... import _arrays as xp
+from ..._arrays import Array, Float, RandomStream
+from ..._parameters.types import FileLike, LandmarksLike
+from ...data import Cast, RowSource, as_rows, check_finite, gather_rows, store_rows
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...model import KernelModel, Probabilities
-from ...operators import Engine
-from ...problems import Problem
+from ...operators import Engine, KernelOperator
+from ...problems import FullProblem, NystromProblem, Problem
 from ...search import Split
 from ...solvers import Result, Solver, State
 from ...solvers.loop.loop import row_of
@@ -22,6 +26,7 @@ from ..inputs.training_data import HeldOut, TrainingData
 from ..plans.memory import FitSize
 from ..plans.placement import PlacedData
 from ..result import Fitted
+from ..settings import landmarks as landmark_settings
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
 
@@ -158,3 +163,76 @@ class Method(ABC):
     def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
         """Return a warning if the fit explains little of the targets; None by default."""
         return None
+
+
+def choose_landmarks(
+    K: KernelOperator, given: LandmarksLike, rng: RandomStream
+) -> Landmarks | None:
+    """Return the landmarks of the parameter `given`; None if all rows are centers."""
+    selector = landmark_settings.selector(given, K.shape[0], not K.rows.random_access)
+    if isinstance(selector, RowSource):
+        return given_points(selector, K)
+    return None if selector is None else selector.select(K, rng=rng)
+
+
+def given_points(points: RowSource, K: KernelOperator) -> Landmarks:
+    """Return the points that the user gave as landmarks, in a mapped file if they exceed memory."""
+    if points.shape[1] != K.rows.shape[1]:
+        raise ValueError(
+            f"the landmarks have {points.shape[1]} features, but X has {K.rows.shape[1]}"
+        )
+    check_finite(points, "landmarks")
+    # Tiles need rows and centers of one type.
+    alike = points if points.dtype == K.dtype else Cast(points, K.dtype)
+    m = len(points)
+    points_taken = gather_rows(alike, xp.arange(m), K.host_bytes)
+    return Landmarks(points_taken, xp.ones(m, xp.float64))
+
+
+def kept_in_file(found: Landmarks | None, path: FileLike) -> Landmarks | None:
+    """Write landmarks to the file at `path`, and return them mapped from this file."""
+    if path is None:
+        return found
+    if found is None:
+        raise ValueError(
+            f"centers_file={str(path)!r} stores landmarks, but landmarks=None takes all rows as "
+            "centers; give landmarks, or leave centers_file out"
+        )
+    return replace(found, points=store_rows(as_rows(xp.to_host(found.points)), Path(path)))
+
+
+def problem_of(
+    K: KernelOperator,
+    data: TrainingData,
+    found: Landmarks | None,
+    penalty: float,
+    penalties: tuple[float, ...] | None = None,
+    *,
+    spare_bytes: int = 0,
+) -> FullProblem | NystromProblem:
+    """Return the Nystrom problem of landmarks, or the full problem if landmarks are None.
+
+    Factors of the kernel matrix, if any, are kept in memory up to `spare_bytes`.
+    """
+    problem: FullProblem | NystromProblem
+    if found is None:
+        problem = FullProblem(K, data.targets, penalty, data.weights)
+    else:
+        problem = nystrom_problem(K, data, found, penalty)
+    if spare_bytes:
+        problem = replace(problem, K=problem.K.with_factors(spare_bytes))
+    return problem if penalties is None else replace(problem, penalties=penalties)
+
+
+def nystrom_problem(
+    K: KernelOperator, data: TrainingData, found: Landmarks, penalty: float
+) -> NystromProblem:
+    """Return the Nystrom problem whose centers are the given landmarks."""
+    weight = found.weight
+    # Preconditioners estimate sums over rows from landmarks: each counts by the weight of its row.
+    if data.weights is not None and found.index is not None:
+        weight = weight * xp.to_host(data.weights[found.index] / data.weights.mean())
+    centers = K.against(K.on_device(found.points))
+    return NystromProblem(
+        centers, data.targets, penalty, data.weights, weight, found.coverage, found.index
+    )

@@ -69,8 +69,6 @@ def diagnose_fit(problem: Problem, result: Result, callbacks: Callbacks, coded: 
     - `callbacks`: callbacks; the last error of a `Validate` among them is used.
     - `coded`: whether targets are codes of classes, for which there is no warning.
 
-    Notes
-    -----
     Cost without a `Validate`: 2,000 m kernel evaluations for m landmarks and rows with random
     access; otherwise none. A fit to a sequential source is then not diagnosed.
     """

@@ -23,8 +23,7 @@ from ..settings import resolve
 from ..settings.checks import SQUARED_LOSS
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
-from .base import Method, Prepared, Start
-from .problem import centers_on_host, choose_landmarks, kept_in_file, nystrom_problem
+from .base import Method, Prepared, Start, choose_landmarks, kept_in_file, nystrom_problem
 
 DEFAULT_TOLERANCE = 1e-4
 """``tol="auto"``: the objective then exceeds its minimum by about 1e-8 of its total decrease."""
@@ -39,8 +38,6 @@ class NonlinearLoss(Method):
     - `unit`: unit of the targets.
     - `targets`: targets divided by the unit.
 
-    Notes
-    -----
     Kernel and lengthscale that are "auto" are chosen by squared errors, of codes of classes or of
     `Loss.surrogate` of the targets, as in a fit with that loss. An "auto" penalty is chosen by the
     loss itself on held-out rows of a sample, from fits with decreasing penalties, each started from
@@ -100,7 +97,18 @@ class NonlinearLoss(Method):
             penalty = loss_penalty.choose_penalty(
                 K, data, loss, penalty, m, rng.choice, prepared.ends
             )
-        problem = loss_problem(K, data, landmarks, penalty, loss, offset)
+        at = nystrom_problem(K, data, landmarks, penalty)
+        problem = LossProblem(
+            at.K,
+            at.targets,
+            penalty,
+            at.weights,
+            at.landmark_weight,
+            at.coverage,
+            at.index,
+            loss=loss,
+            offset=offset,
+        )
         return Start(problem, landmarks, penalty, K.engine, prepared.solver)
 
     def model(
@@ -115,7 +123,7 @@ class NonlinearLoss(Method):
         offset = xp.to_host(cast("LossProblem", start.problem).offset)
         model = data.model(
             prepared.kernel,
-            centers_on_host(start.landmarks, data.rows),
+            data.rows if start.landmarks is None else xp.to_host(start.landmarks.points),
             coef,
             # The problem is in units of the loss, predictions are in units of the target.
             target_shift=self.unit * offset,
@@ -147,29 +155,6 @@ def loss_for(given: str | Loss, data: TrainingData) -> Loss:
     if isinstance(loss, Softmax) and t == 1:
         return Logistic()
     return loss
-
-
-def loss_problem(
-    K: KernelOperator,
-    data: TrainingData,
-    found: Landmarks,
-    penalty: float,
-    loss: Loss,
-    offset: Float[Array, " q"],
-) -> LossProblem:
-    """Return the problem of a loss with the given landmarks as centers."""
-    at = nystrom_problem(K, data, found, penalty)
-    return LossProblem(
-        at.K,
-        at.targets,
-        penalty,
-        at.weights,
-        at.landmark_weight,
-        at.coverage,
-        at.index,
-        loss=loss,
-        offset=offset,
-    )
 
 
 def all_rows(K: KernelOperator) -> Landmarks:

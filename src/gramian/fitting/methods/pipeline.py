@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array
 from ..._parameters.types import Callbacks
 from ...callbacks import Checkpoint
 from ...data import decode_rows
@@ -24,7 +24,6 @@ from ...solvers import (
     Stop,
     deadline,
     max_iterations,
-    solve,
     tolerance,
 )
 from ..choice.choose import choose
@@ -118,7 +117,8 @@ def _scale_and_choose(
     # are mapped, from unscaled ones on.
     if resolved.uses_quantiles and not settings.uses_quantiles:
         scaling = scaling.with_quantiles(unscaled, rng.maps)
-        resolved, data = scaling.apply(resolved.with_points_of(settings), unscaled)
+        unmapped = {k: getattr(settings, k) for k in ("landmarks", "callbacks", "memory_limit")}
+        resolved, data = scaling.apply(resolved.with_values(**unmapped), unscaled)
     return scaling, resolved, data, choice.shares if earlier is None else earlier.probabilities
 
 
@@ -136,15 +136,6 @@ class InterruptedFit(KeyboardInterrupt):
         super().__init__(f"interrupted at iteration {fitted.iteration}")
         self.fitted = fitted
 
-    @classmethod
-    def of(cls, error: Interrupted, fitted: Callable[[Result], Fitted]) -> KeyboardInterrupt:
-        """Return an interruption with the current model, or without one if it is useless.
-
-        The coefficients of a useful model are finite, and not all zero as at the start.
-        """
-        model_so_far = fitted(error.result)
-        return cls(model_so_far) if _is_useful(model_so_far.model.coef) else KeyboardInterrupt()
-
 
 @contextlib.contextmanager
 def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
@@ -155,7 +146,10 @@ def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise InterruptedFit.of(error, fitted) from error
+        model_so_far = fitted(error.result)
+        if not _is_useful(model_so_far.model.coef):
+            raise KeyboardInterrupt from error
+        raise InterruptedFit(model_so_far) from error
     except Exception as error:
         # `solve` attaches its last result to any error. A model in its place can be predicted with.
         result = vars(error).pop("result", None)
@@ -164,32 +158,6 @@ def keeping_model(fitted: Callable[[Result], Fitted]) -> Iterator[None]:
             with contextlib.suppress(Exception):
                 vars(error)["fitted"] = fitted(result)
         raise
-
-
-def run(
-    problem: Problem,
-    solver: Solver[Any, Any],
-    fitted: Callable[[Result], Fitted],
-    *,
-    stop: Sequence[Stop],
-    callbacks: Callbacks,
-    state: State | None,
-    rng: RandomStream,
-) -> Result:
-    """Run the solver of a fit, and attach the current model to an error that ends the fit.
-
-    Raises
-    ------
-    FloatingPointError
-        If the solver diverged.
-    InterruptedFit
-        If it is interrupted, as by Ctrl-C, once the solver has a state. For other errors see
-        `interrupted_model`.
-    """
-    with keeping_model(fitted):
-        result = solve(problem, solver, stop=stop, callbacks=callbacks, state=state, rng=rng)
-    check_not_diverged(result)
-    return result
 
 
 def saved_state(callbacks: Callbacks, problem: Problem, solver: Solver[Any, Any]) -> State | None:

@@ -8,15 +8,17 @@ from dataclasses import replace
 from typing import cast
 
 from ... import _arrays as xp
-from ..._arrays import Array, Float
+from ..._arrays import Array, Float, Int, Shaped
 from ..._parameters.types import LandmarksLike, MetricLike
-from ...data import RowSource
-from ...landmarks import Landmarks, Selector
+from ..._sparse import are_equal
+from ...data import RowSource, gather_rows
+from ...landmarks import Landmarks, PathSelector, Selector
 from ...landmarks.leverage.bless import SMALLEST_PENALTY
 from ...metric import Metric
 from ...model import KernelModel, same_encoding
+from ...operators import KernelOperator
 from ...problems import NystromProblem
-from ...solvers import Result, State
+from ...solvers import Falkon, Result, State
 from ..choice import penalty_path
 from ..held_out import folds as held_out
 from ..held_out.validation import HeldValues
@@ -27,17 +29,17 @@ from ..result import Fitted
 from ..settings import landmarks as landmark_settings
 from ..settings.generators import Generators
 from ..settings.settings import FitSettings
-from .base import Method, Prepared, Start
-from .diagnosis import diagnose_fit
-from .pipeline import stopping_rules
-from .problem import (
-    centers_on_host,
+from .base import (
+    Method,
+    Prepared,
+    Start,
     choose_landmarks,
     kept_in_file,
     nystrom_problem,
-    of_earlier_fit,
     problem_of,
 )
+from .diagnosis import diagnose_fit
+from .pipeline import stopping_rules
 
 
 class SquaredError(Method):
@@ -59,7 +61,7 @@ class SquaredError(Method):
         if before is None or settings.landmarks is None:
             landmarks = choose_landmarks(placed.K, settings.landmarks, rng.landmarks)
         else:
-            landmarks = of_earlier_fit(before.model.centers, before.index, placed.K)
+            landmarks = _landmarks_again(before.model.centers, before.index, placed.K)
         # A selector may choose more landmarks than foreseen, which
         # then need the memory of the rows.
         placed = placed.with_landmarks(0 if landmarks is None else len(landmarks.weight))
@@ -84,7 +86,8 @@ class SquaredError(Method):
 
     def centers(self, prepared: Prepared, start: Start) -> RowSource | Array:
         """Return the centers of the model: landmarks, or all rows."""
-        return centers_on_host(start.landmarks, prepared.data.rows)
+        landmarks = start.landmarks
+        return prepared.data.rows if landmarks is None else xp.to_host(landmarks.points)
 
     def diagnosis(self, prepared: Prepared, start: Start, result: Result) -> str | None:
         """Return a warning about a weak fit, unless the fit itself has chosen the penalty."""
@@ -120,6 +123,26 @@ def _first_state(before: Fitted, start: Start) -> State | None:
     return State(0, coef) if coef.shape == shape else None
 
 
+def _landmarks_again(
+    points: RowSource, index: Int[Array, " m"] | None, K: KernelOperator
+) -> Landmarks:
+    """Return the landmarks of an earlier fit, with their row numbers if they are rows of K."""
+    m = len(points)
+    points_taken = gather_rows(points, xp.arange(m), K.host_bytes)
+    # Row numbers select the weights of rows: of other data they would select the wrong ones.
+    if index is not None and not _are_rows(points_taken, K.rows, index):
+        index = None
+    return Landmarks(points_taken, xp.ones(m, xp.float64), index)
+
+
+def _are_rows(points: Shaped[Array, "m d"], rows: RowSource, index: Int[Array, " m"]) -> bool:
+    # The new data may have fewer rows.
+    if int(index.max()) >= len(rows):
+        return False
+    rows_taken, points = xp.to_host(rows.take(index)), xp.to_host(points)
+    return rows_taken.dtype == points.dtype and are_equal(rows_taken, points)
+
+
 def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
     """Choose the level of a path with the smallest held-out error, and return its start."""
     settings, placed = prepared.settings, prepared.place()
@@ -131,7 +154,8 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
         folds = held_out.folds(
             len(placed.data.targets), cast("int | None", settings.cv), rng.folds, classes
         )
-    selector = landmark_settings.path_selector(settings.landmarks, n)
+    # `FitSettings` has checked the selector and the solver of a path.
+    selector = cast("PathSelector", landmark_settings.selector(settings.landmarks, n))
     levels = selector.select_path(placed.K, rng=rng.landmarks)
     placed = placed.with_landmarks(penalty_path.largest(levels))
 
@@ -140,7 +164,7 @@ def _start_of_path(prepared: Prepared, rng: Generators) -> Start:
 
     # With a number of landmarks, the path continues until smaller penalties no longer help.
     smallest = math.inf if selector.m is None else SMALLEST_PENALTY
-    solver = solver_choice.path_solver(placed.solver)
+    solver = cast("Falkon", placed.solver)
     rules = stopping_rules(settings, solver, n, prepared.ends)
     search = penalty_path.PathSettings(
         placed.K, problem, solver, rules, folds, placed.data.coded, smallest, ends=prepared.ends

@@ -58,7 +58,7 @@ def calibrated_seconds(
     flops, rate = device_speed(device)
     # A product of 64 rows computes next to nothing: its time is the overhead of a step.
     small_operator = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
-    start = _seconds(lambda: float((small_operator @ v[:64])[0, 0]))
+    start = measure_seconds(lambda: float((small_operator @ v[:64])[0, 0]))
     step = solver.bytes_read(size) / rate + PRODUCTS_PER_STEP * start
     return (
         (evaluations + size.selection_evaluations) / pairs
@@ -74,11 +74,11 @@ def device_speed(device: str) -> tuple[float, float]:
     k = 600 if device == "cpu" else 4096
     A = xp.eye(k, xp.float64, device=device) + 1 / k
     # The factorisation overwrites its matrix, so each call has a copy.
-    flops = k**3 / 3 / _seconds(lambda: la.cholesky_(la.by_columns(xp.copy(A))))
+    flops = k**3 / 3 / measure_seconds(lambda: la.cholesky_(la.by_columns(xp.copy(A))))
     # A product with one column is as slow as the reading of the matrix.
     wide = xp.ones((READ_BYTES // 8000, 1000), xp.float64, device=device)
     column = xp.copy(wide[0, :, None])
-    return flops, 8 * xp.size(wide) / _seconds(lambda: float((wide @ column)[0, 0]))
+    return flops, 8 * xp.size(wide) / measure_seconds(lambda: float((wide @ column)[0, 0]))
 
 
 def pair_seconds(
@@ -92,7 +92,7 @@ def pair_seconds(
     """Return the seconds of a kernel evaluation, measured for ``budget`` seconds."""
     x, z, v = _points(size, engine, dtype, rows)
     # Reading a number waits for the device, whose calls return before they are done.
-    work = _seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
+    work = measure_seconds(lambda: float(engine.normal(kernel, x, z, v)[0, 0]), **budget)
     by_factors = kernel.bilinear and size.t < min(len(x), len(z))
     # Products of factors take the same time per row for any number of landmarks.
     return work / (len(x) * (size.m if by_factors else len(z)))
@@ -111,7 +111,8 @@ def _points(
     return x, z, engine.place(rng.standard_normal((len(z), size.t), dtype))
 
 
-def _seconds(work: Callable[[], object], budget: float = MEASUREMENT_SECONDS) -> float:
+def measure_seconds(work: Callable[[], object], budget: float = MEASUREMENT_SECONDS) -> float:
+    """Return the mean seconds of a call, measured for about `budget` seconds."""
     # The first call starts threads and loads libraries.
     work()
     count, start = 0, time.perf_counter()

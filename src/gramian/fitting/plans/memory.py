@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,7 +116,10 @@ def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) ->
 
 def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
     """Return the remedy of an error: the number of centers, or the limit, that suffices."""
-    fits = _largest_count(size.m, lambda m: dense_bytes(solver, _with_centers(size, m)) <= free)
+    # The largest number of centers that fits, by bisection.
+    fits = bisect_left(
+        range(1, size.m + 1), True, key=lambda m: dense_bytes(solver, _with_centers(size, m)) > free
+    )
     if fits == 0:
         least_bytes = least_blocks(size) + dense_bytes(solver, _with_centers(size, 1))
         return f"a single one needs {readable_bytes(least_bytes)}: raise the limit"
@@ -129,12 +132,3 @@ def _what_fits(free: int, solver: Solver[Any, Any], size: FitSize) -> str:
 def _with_centers(size: FitSize, m: int) -> FitSize:
     # With all rows as centers, fewer centers mean fewer rows.
     return replace(size, m=m, n=m if size.full else size.n)
-
-
-def _largest_count(most: int, fits: Callable[[int], bool]) -> int:
-    """Find the largest number of centers, up to `most`, that fits in memory; 0 if none."""
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

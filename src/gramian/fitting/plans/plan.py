@@ -29,19 +29,11 @@ from .result import Plan
 def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: int = 1) -> Plan:
     """Estimate memory, kernel evaluations and seconds of a fit, before it starts.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    targets : int, default=1
-        Columns of the targets.
-    workers : int, default=1
-        Number of such fits at once, which share the memory of the machine.
+    - `targets`: columns of the targets.
+    - `workers`: number of such fits at once, which share the memory of the machine.
 
-    Raises
-    ------
-    ValueError
-        If the fit exceeds the memory, or the number of landmarks is not known before they are
-        selected.
+    Raise ValueError if the fit exceeds the memory, or the number of landmarks is not known before
+    they are selected.
     """
     if settings.kernel == PRECOMPUTED:
         return _of_matrix(settings, rows, targets)

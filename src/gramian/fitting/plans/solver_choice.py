@@ -12,7 +12,7 @@ from ...kernels import Kernel
 from ...landmarks import Selector
 from ...operators import Engine
 from ...problems import FullProblem, NystromProblem
-from ...solvers import BLOCK_BYTES, Falkon, Solver
+from ...solvers import BLOCK_BYTES, Solver
 from ..held_out import splits
 from ..held_out.folds import HELD_OUT
 from ..settings import landmarks as landmark_settings
@@ -193,8 +193,3 @@ def full_solver(
 
 def _fits(solver: Solver[Any, Any], size: FitSize, limit: int | None) -> bool:
     return limit is None or dense_bytes(solver, size) + least_blocks(size) <= limit
-
-
-def path_solver(found: Solver[Any, Any]) -> Falkon:
-    """Return the solver of a path of penalties: `Falkon`, as `FitSettings` has checked."""
-    return cast("Falkon", found)

@@ -208,8 +208,6 @@ def held_out(
     - `model`: the model of these members.
     - `index`: indices of the rows of the search; None if the search has all rows.
 
-    Notes
-    -----
     If the model learned from the held-out rows, or has cells, the result is the search's own
     predictions, by fits that did not learn from the rows. Otherwise the model predicts the
     validation rows of the first split, from which it did not learn. Cost: nothing, or one

@@ -14,8 +14,9 @@ from ...data import Standardizer
 from ...model import AverageModel, BlendModel, KernelModel, Model
 from ...search import CellSearch, Clock, Effort, Material, Member, Search, Trial, TrialCallback
 from ...search.gains import late_gain
-from ..held_out.splits import given_splits
+from ..held_out.splits import folds_of
 from ..inputs.training_data import TrainingData
+from ..settings.checks import is_pairs, is_splitter
 from .blend import SearchTrees, blend_held_out, budget_without_trees, fit_trees
 from .data import (
     ScaledData,
@@ -153,9 +154,10 @@ def _cell_search(
         return None
     data, rows, targets = scaled.data, scaled.rows, scaled.targets
     most_rows = rows_by_cells(rows, targets.shape[1], settings.memory_limit)
-    return cell_search(
-        search, rows, targets, data.weights, index, most_rows, given_splits(settings.cv, data)
-    )
+    # A number of folds, or None, defines no folds of all rows.
+    names_folds = is_splitter(settings.cv) or is_pairs(settings.cv)
+    folds = folds_of(settings.cv, data) if names_folds else []
+    return cell_search(search, rows, targets, data.weights, index, most_rows, folds)
 
 
 def _were_shown(trials: Sequence[Trial], watchers: Sequence[TrialCallback]) -> bool:

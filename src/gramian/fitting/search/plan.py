@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ... import _arrays as xp
-from ... import _linalg as la
 from ..._arrays import RandomStream
 from ..._messages.checks import readable_bytes
 from ..._messages.errors import TextError
@@ -19,7 +15,8 @@ from ...operators import KernelOperator
 from ...search import Effort, Recipe
 from ...search.all_rows.full_fit import PATH_SHIFTS
 from ...search.cells.cell_sizes import USUAL_ROWS, inflated_rows
-from ...search.folds import FEW_ROWS, FOLD_COUNT, split_count
+from ...search.folds import FOLD_COUNT, split_count
+from ..plans.calibration import device_speed, measure_seconds
 from .data import MOST_ROWS
 from .settings import SearchSettings
 
@@ -46,7 +43,6 @@ FIT_SECONDS = 0.01
 
 ENOUGH_SECONDS = 0.2
 CALIBRATION_ROWS = 1500
-CALIBRATION_ORDER = 600
 
 
 @dataclass(frozen=True)
@@ -245,14 +241,12 @@ def check_memory(rows: RowSource, targets: int, limit: int) -> None:
 
 def _seconds(work: _Work, kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> float:
     """Return the seconds of work from the speed of small products and factorisations."""
-    k = CALIBRATION_ORDER
-    A = xp.eye(k, xp.float64) + 1 / k
     # Random rows cannot stand for sparse ones, whose speed depends on their structure.
     speeds = _of_sparse if rows.sparse else _of_dense
     plain, symmetric = speeds(kernel, engine, rows, t)
-    flop = _measure_seconds(lambda: la.cholesky_(la.by_columns(xp.copy(A)))) / (k**3 / 3)
     beside = work.fits * FIT_SECONDS
-    return beside + work.narrow * plain + work.wide * symmetric + work.flops * flop
+    factorisations = work.flops / device_speed("cpu")[0]
+    return beside + work.narrow * plain + work.wide * symmetric + factorisations
 
 
 def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
@@ -262,15 +256,16 @@ def _of_dense(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[
     x = xp.abs(x) if kernel.nonnegative else x
     kernel = kernel.resolve(x[:500])
     x = engine.place(x)
-    n, few_columns, wide = (
-        len(x),
-        xp.ones((len(x), t), like=x),
-        xp.ones((len(x), len(PATH_SHIFTS) * t), like=x),
-    )
+    n = len(x)
+    few_columns = xp.ones((len(x), t), like=x)
+    wide = xp.ones((len(x), len(PATH_SHIFTS) * t), like=x)
     # Reading a number waits for a device, whose calls return before they are done.
-    plain = _measure_seconds(lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0])) / n**2
-    symmetric = _measure_seconds(lambda: float(engine.symmetric(kernel, x, wide)[0, 0]))
-    return plain, symmetric / engine.symmetric_evaluations(n)
+    products = (
+        lambda: float(engine.matvec(kernel, x, x, few_columns)[0, 0]),
+        lambda: float(engine.symmetric(kernel, x, wide)[0, 0]),
+    )
+    narrow, symmetric = (measure_seconds(product, ENOUGH_SECONDS) for product in products)
+    return narrow / n**2, symmetric / engine.symmetric_evaluations(n)
 
 
 def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple[float, float]:
@@ -280,20 +275,8 @@ def _of_sparse(kernel: Kernel, engine: Engine, rows: RowSource, t: int) -> tuple
     K = KernelOperator(kernel.resolve(x.take(xp.arange(min(n, 500)))), x, x, engine)
     few_columns = xp.ones((n, t), rows.dtype)
     entries, wide = K.dense(), xp.ones((n, len(PATH_SHIFTS) * t), rows.dtype)
-    plain = _measure_seconds(lambda: float((K @ few_columns)[0, 0])) / n**2
-    product = _measure_seconds(lambda: float((entries @ wide)[0, 0])) / n**2
+    plain = measure_seconds(lambda: float((K @ few_columns)[0, 0]), ENOUGH_SECONDS) / n**2
+    product = measure_seconds(lambda: float((entries @ wide)[0, 0]), ENOUGH_SECONDS) / n**2
     # Entries are computed once for all products of a fit. Twice, because
     # `wide` counts half of the pairs, by symmetry.
     return plain, 2 * (product + plain / PRODUCTS_PER_FIT)
-
-
-def _measure_seconds(run: Callable[[], object]) -> float:
-    # The first call starts threads and loads libraries.
-    run()
-    best, start = math.inf, time.perf_counter()
-    while time.perf_counter() - start < ENOUGH_SECONDS:
-        start_seconds = time.perf_counter()
-        run()
-        # The shortest time: other programs only make it longer.
-        best = min(best, time.perf_counter() - start_seconds)
-    return best

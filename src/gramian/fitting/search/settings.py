@@ -67,21 +67,12 @@ def choose_default_recipe(
 ) -> tuple[Recipe, float] | None:
     """Return the recipe that the defaults of `KernelRidge` choose by leave-one-out, and its loss.
 
-    Parameters
-    ----------
-    material : Material
-        All rows of the search.
-    data : TrainingData
-        Training data, with the classes.
+    - `material`: all rows of the search.
+    - `data`: training data, with the classes.
 
-    Returns
-    -------
-    tuple of Recipe and float, or None
-        None if the user has restricted the search, or there are more than 1,000 rows: defaults and
-        search then compare the same recipes on the same kind of held-out rows.
+    Return None if the user has restricted the search, or there are more than 1,000 rows: defaults
+    and search then compare the same recipes on the same kind of held-out rows.
 
-    Notes
-    -----
     Cost: some ten eigenvalue problems of n rows, see `compare_recipes`.
     """
     space = settings.space

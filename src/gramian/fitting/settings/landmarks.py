@@ -14,7 +14,7 @@ from ..._messages.errors import ParameterError
 from ..._parameters.types import LandmarksLike
 from ...data import RowSource, as_rows, check_finite
 from ...data.formats import is_table_name
-from ...landmarks import PathSelector, RecursiveRLS, Selector, Uniform
+from ...landmarks import RecursiveRLS, Selector, Uniform
 from ...problems import FullProblem, NystromProblem
 from ...solvers import Solver
 from .settings import FitSettings
@@ -94,14 +94,6 @@ def are_points(given: LandmarksLike) -> bool:
     if isinstance(given, str):
         return is_table_name(given)
     return not (given is None or isinstance(given, Selector) or is_integer(given))
-
-
-def path_selector(given: LandmarksLike, n: int) -> PathSelector:
-    """Return the selector of a path of penalties; `FitSettings` has checked it."""
-    chosen_selector = selector(given, n)
-    if not isinstance(chosen_selector, PathSelector):
-        raise TypeError(f"{chosen_selector!r} has no path of penalties")
-    return chosen_selector
 
 
 def count(chosen: Selector | RowSource, n: int) -> int | None:

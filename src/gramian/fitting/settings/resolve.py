@@ -87,10 +87,7 @@ def with_names(settings: FitSettings, names: Sequence[str] | None) -> FitSetting
 def metric(given: MetricLike) -> Metric | LinearMap | None:
     """Return the metric to learn, or the given map, if any.
 
-    Raises
-    ------
-    ValueError
-        If the metric is unknown; the message lists the known values.
+    Raise ValueError if the metric is unknown; the message lists the known values.
     """
     if given is None or isinstance(given, Metric | LinearMap):
         return given

@@ -199,14 +199,6 @@ class FitSettings(FitParameters):
         choices = (self.chooses_kernel, self.chooses_lengthscale, self.chooses_penalty)
         return any(choices) or self.tunes
 
-    def with_points_of(self, given: FitSettings) -> FitSettings:
-        """Return settings with the unmapped points, held-out rows and memory limit of `given`."""
-        return self.with_values(
-            landmarks=given.landmarks,
-            callbacks=given.callbacks,
-            memory_limit=given.memory_limit,
-        )
-
     def with_plain_inputs(self) -> FitSettings:
         """Return settings that map features to quantiles only for ``standardize="quantile"``."""
         return self.with_values(standardize=True) if self.chooses_inputs else self

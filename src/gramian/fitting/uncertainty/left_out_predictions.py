@@ -64,10 +64,8 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
     left_residuals = off = xp.zeros_like(weighted_data.targets, dtype=xp.float64)
     free_share, evidence = 0.0, math.nan
     for weight, solution in zip(model.shares, solved, strict=True):
-        left_residuals, off = (
-            left_residuals + weight * solution.left_out_residuals,
-            off + weight * solution.residuals,
-        )
+        left_residuals = left_residuals + weight * solution.left_out_residuals
+        off = off + weight * solution.residuals
         free_share += weight * float(solution.residual_leverage.mean())
         # Only a single model has a weight of 1; the evidence of an average is not defined.
         evidence = solution.evidence if weight == 1 else math.nan

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ..._parameters.types import LandmarksLike, SolverLike
-from ...data import ArrayRows, RowSource, as_rows, gather_rows
+from ...data import ArrayRows, as_rows, gather_rows
 from ...losses import Quantile
 from ...model import AverageModel, BlendModel, KernelPart, Model
 from ...model.file.format import CENTER_BYTES
@@ -241,8 +241,7 @@ def landmarks_again(settings: FitSettings, part: KernelPart, n: int) -> Landmark
     """Return ``landmarks`` for a refit, which are the centers if the user gave points."""
     landmarks, m = settings.landmarks, min(len(part.centers), n)
     if landmark_settings.are_points(landmarks):
-        points: RowSource = part.centers
-        return points
+        return part.centers
     # A number or a name selects again; along a path, only the number that was chosen is left.
     named = not (landmarks is None or (isinstance(landmarks, str) and landmarks == "auto"))
     return landmarks if named and not settings.searches_penalty and m < n else m

@@ -30,40 +30,22 @@ def with_variance(
     *,
     calibrated: bool = True,
 ) -> tuple[Model, LeftOut]:
-    r"""Return a model with the standard deviations of its predictions.
+    r"""Return a model with its variance, and the leave-one-out predictions.
 
-    Parameters
-    ----------
-    model : Model
-        A regression of squared errors.
-    data : TrainingData
-        Data of the fit.
-    penalties : sequence of float
-        Penalty of each kernel model in the model.
-    limit : int, optional
-        Bytes of memory; by default the memory of the machine.
-    calibrated : bool, default=True
-        Whether the factors of the variance are fitted to leave-one-out residuals. False: the
-        variance of a Gaussian process, with the amplitude of the kernel and the noise N λ.
+    - `model`: a regression of squared errors.
+    - `data`: data of the fit.
+    - `penalties`: penalty of each kernel model in the model.
+    - `limit`: bytes of memory; by default the memory of the machine.
+    - `calibrated`: whether the factors of the variance are fitted to leave-one-out residuals.
+      False: the variance of a Gaussian process, with the amplitude of the kernel and the noise N λ.
 
-    Returns
-    -------
-    Model, LeftOut
-        The model with its variance, and the leave-one-out predictions.
+    Raise ValueError as in `solved_exactly`.
 
-    Raises
-    ------
-    ValueError
-        As in `solved_exactly`.
-
-    Notes
-    -----
     :math:`a\,v(x) + b` is fitted to the squared leave-one-out residuals of the model, and to v of
     each row without it, by the closed form of `solved_exactly`. The residuals are out of sample, no
-    row is
-    lost, and nothing is refitted. Kernel, penalty and landmarks may have been chosen with the same
-    rows; this is not corrected. For an average, the residuals are the residuals of the average, v
-    is the weighted mean over its models, and all models get the same a and b.
+    row is lost, and nothing is refitted. Kernel, penalty and landmarks may have been chosen with
+    the same rows; this is not corrected. For an average, the residuals are the residuals of the
+    average, v is the weighted mean over its models, and all models get the same a and b.
 
     a v + b is the variance in the range of the training rows, see `IN_RANGE`. Residuals in this
     range have about the same v, and hardly determine a. Beyond the range, c is added for each unit

@@ -84,32 +84,22 @@ def whole_of(
     """
     # Targets of a cluster stay with their rows, unless some rows must be left out by number.
     if keep is None and not table.table.takes_encoding:
-        return WholeRows(_remote_data(table, settings, labels, weights), settings)
+        rows, y = table.table.rows(table.columns), table.y
+        check_remote(settings, rows)
+        t = as_columns(y).rows.shape[1] if labels is None or len(labels) == 2 else len(labels)
+        check_memory(settings, rows, t)
+        check_finite(rows, table.table.where, targets=y)
+        names = rows.feature_names if table.table.named else None
+        if labels is not None:
+            data = coded_data(rows, y, labels, weights, names)
+        else:
+            # As in `table_data`: targets that are scaled meet the rows in float64.
+            wide = xp.float64 if settings.scales_targets else rows.dtype
+            data = TrainingData(rows, training_targets(y, rows.dtype, wide), weights, None, names)
+        return WholeRows(replace(data, target=table.target), settings)
     table = replace(table, y=np.asarray(table.y))
     weights = None if weights is None else as_columns(weights).gather()
     return WholeTable(table, settings, rng, labels, weights, keep, hold_out)
-
-
-def _remote_data(
-    given: TrainingTable,
-    settings: FitSettings,
-    classes: np.ndarray | None,
-    weights: RowWeights | None,
-) -> TrainingData:
-    """Return remote rows and targets; raise ValueError if a fit does not support them."""
-    rows, y = given.table.rows(given.columns), given.y
-    check_remote(settings, rows)
-    t = as_columns(y).rows.shape[1] if classes is None or len(classes) == 2 else len(classes)
-    check_memory(settings, rows, t)
-    check_finite(rows, given.table.where, targets=y)
-    names = rows.feature_names if given.table.named else None
-    if classes is not None:
-        data = coded_data(rows, y, classes, weights, names)
-    else:
-        # As in `table_data`: targets that are scaled meet the rows in float64.
-        wide = xp.float64 if settings.scales_targets else rows.dtype
-        data = TrainingData(rows, training_targets(y, rows.dtype, wide), weights, None, names)
-    return replace(data, target=given.target)
 
 
 @dataclass(frozen=True, eq=False)

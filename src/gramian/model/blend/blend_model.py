@@ -13,7 +13,6 @@ from ...engines import Engine
 from ..average import AverageModel, CombinedModel
 from ..base import KernelPart, Model
 from ..file.checks import check_blend, check_parts
-from ..file.conformal import register_builder
 from ..file.write import write_model
 from .trees import Trees
 
@@ -103,7 +102,3 @@ class BlendModel(CombinedModel):
             check_parts({f.name: getattr(part, f.name) for f in fields(part)})
         model = self.kernel_model
         write_model(path, self, model.weights if isinstance(model, AverageModel) else None)
-
-
-# `file.conformal` builds blends, but cannot import this module, which imports it.
-register_builder("blend", BlendModel)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ... import _arrays as xp
@@ -63,14 +62,6 @@ def check_average(weights: Sequence[Any], members: Sequence[Mapping[str, Any]]) 
         raise ValueError(
             "the models of an average must have the same numbers of features and targets, not "
             f"{sizes_text}"
-        )
-
-
-def refuse_blend(path: str | Path, blend: object) -> None:
-    """Raise ValueError if a file holds a blend, of which a kernel model is only a part."""
-    if blend is not None:
-        raise ValueError(
-            f"{path} holds a blend of a kernel model and trees: read it with gramian.load"
         )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..._arrays import Array
-from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
+from ...conformal import ConformalPredictor
 from ...conformal.parts import Predictor
 from ..base import Model
 from .format import (
@@ -35,14 +35,6 @@ GROUP_VALUES = "group_values"
 
 PART_TENSORS = {"scores", "groups"}
 """Tensors of a part, besides these of its functions."""
-
-# Filled by the modules of the models, which import this one: the reverse import would be a circle.
-_MODEL_BUILDERS: dict[str, Callable[..., Any]] = {}
-
-
-def register_builder(name: str, build: Callable[..., Any]) -> None:
-    """Register the function that makes a ``"model"``, an ``"average"`` or a ``"blend"``."""
-    _MODEL_BUILDERS[name] = build
 
 
 def calibration_header(conformal: ConformalPredictor, model: Model) -> dict[str, Any]:
@@ -168,32 +160,3 @@ def _from_format_7(
     }
     method = {"name": "split" if len(parts) == 1 else "cv+"}
     return {"method": method, "groups": None, "parts": parts}, renamed
-
-
-def conformal_of(saved: Saved) -> ConformalPredictor | None:
-    """Return the saved calibration of intervals or sets; None if the file has none."""
-    saved_calibration = saved.conformal
-    if saved_calibration is None:
-        return None
-    groups = None
-    if saved_calibration.groups is not None and saved_calibration.known_values is not None:
-        groups = RowGroups.from_dict(saved_calibration.groups, saved_calibration.known_values)
-    parts = tuple(
-        CalibratedPart(
-            part.scores,
-            {name: _build_function(function) for name, function in part.functions.items()},
-            part.groups,
-        )
-        for part in saved_calibration.parts
-    )
-    return ConformalPredictor(make(**saved_calibration.method), parts, groups)
-
-
-def _build_function(saved: Saved) -> Predictor:
-    models = tuple(_MODEL_BUILDERS["model"](**member) for member in saved.members)
-    function: Predictor = models[0]
-    if saved.weights is not None:
-        function = _MODEL_BUILDERS["average"](tuple(saved.weights), models)
-    if saved.blend is not None:
-        function = _MODEL_BUILDERS["blend"](function, *saved.blend)
-    return function

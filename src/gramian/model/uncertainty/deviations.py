@@ -62,10 +62,8 @@ def deviations(
         # are.
         total = total + share * (v[:, None] * variance_of_part.scale + variance_of_part.noise)
         # The clamp is left to the sum: out of range is a property of the average, not of a member.
-        far_terms, slope = (
-            far_terms + share * (v - variance_of_part.limit),
-            slope + share * variance_of_part.beyond,
-        )
+        far_terms = far_terms + share * (v - variance_of_part.limit)
+        slope = slope + share * variance_of_part.beyond
     return xp.sqrt(total + far_terms.clip(min=0.0)[:, None] * slope)
 
 

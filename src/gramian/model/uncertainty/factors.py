@@ -162,8 +162,7 @@ def features(
     T: Float[Array, "q q"], index: Int[Array, " q"], K: Float[Array, "b m"]
 ) -> Float[Array, "b q"]:
     """Return the features K T⁻¹ of rows, from the columns of K for the landmarks in T."""
-    f: Array = xp.solve_triangular(T, K[:, index], upper=True, left=False)
-    return f
+    return xp.solve_triangular(T, K[:, index], upper=True, left=False)
 
 
 def diagonal_of(K: KernelOperator) -> Float[Array, " n"]:
