@@ -144,3 +144,10 @@ def test_errors_name_the_remedy(settings, given, message):
     call = {"gradients": slopes(X)} | given
     with pytest.raises(ValueError, match=message):
         GradientEnhancedRidge(**settings).fit(X, function(X), **call)
+
+
+def test_the_factor_takes_the_memory_of_the_matrix():
+    A = np.eye(50) + 1.0
+    factor = gradient_enhanced._factor(A)
+    assert np.shares_memory(factor, A)
+    np.testing.assert_allclose(factor @ factor.T, np.eye(50) + 1.0)

@@ -340,7 +340,8 @@ def _matrix(kernel: Radial, points: _Points, penalty: float) -> np.ndarray:
 def _factor(A: np.ndarray) -> np.ndarray:
     """Return the Cholesky factor, in the memory of A."""
     try:
-        return np.asarray(scipy.linalg.cholesky(A, lower=True, overwrite_a=True))
+        # The transpose is stored by columns, as LAPACK requires: SciPy would copy A itself.
+        return np.asarray(scipy.linalg.cholesky(A.T, lower=True, overwrite_a=True))
     except scipy.linalg.LinAlgError:
         raise ValueError(
             "the matrix of values and gradients is singular in float64: increase penalty, or "

@@ -98,10 +98,12 @@ def predict_grid(
     names: Any = getattr(fitted, "feature_names_in_", None)
     features = list(range(fitted.n_features_in_)) if names is None else list(map(str, names))
     if not isinstance(bounds, Mapping):
-        others = [feature for feature in features if feature not in fixed]
-        if len(bounds) != len(others):
-            raise ParameterError("bounds", bounds, f"a pair (low, high) for each of {others}")
-        bounds = dict(zip(others, bounds, strict=True))
+        free_features = [feature for feature in features if feature not in fixed]
+        if len(bounds) != len(free_features):
+            raise ParameterError(
+                "bounds", bounds, f"a pair (low, high) for each of {free_features}"
+            )
+        bounds = dict(zip(free_features, bounds, strict=True))
     named = [*bounds, *fixed]
     if sorted(map(str, named)) != sorted(map(str, features)):
         form = f"for each of {features} once, in bounds or in at"

@@ -15,7 +15,7 @@ from ...operators import KernelOperator
 from ...search import Effort, Recipe
 from ...search.all_rows.full_fit import PATH_SHIFTS
 from ...search.cells.cell_sizes import USUAL_ROWS, inflated_rows
-from ...search.folds import FOLD_COUNT, split_count
+from ...search.folds import FEW_ROWS, FOLD_COUNT, split_count
 from ..plans.calibration import device_speed, measure_seconds
 from .data import MOST_ROWS
 from .settings import SearchSettings
