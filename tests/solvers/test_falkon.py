@@ -366,6 +366,7 @@ class TestFloat32OfSmoothProblems:
         assert (FalkonFactor.build(problem, "landmarks").rounding > 0.3) == is_coarse
         solver = Falkon("landmarks")
         result = solve(problem, solver, stop=[tolerance(1e-4), max_iterations(200)])
+        assert result.history[0]["wide"] == is_coarse
         assert result.state.metrics["wide"] == is_coarse
         gap = problem.double().K @ (result.state.coef - solve(problem, Direct()).state.coef)
         assert np.all(np.sqrt(np.square(gap).mean(axis=0)) < 3e-4 * y.std(axis=0))
@@ -572,7 +573,7 @@ class TestCentersThatAreNoRows:
     @pytest.mark.parametrize("penalty", [1e-6, 1e-8, 1e-10])
     def test_predictions_between_rows_are_the_exact_ones(self, n, m, repeat, penalty):
         problem = self.problem(n, m, penalty, repeat=repeat)
-        result = solve(problem, Falkon(), stop=[tolerance(1e-6), max_iterations(20)])
+        result = solve(problem, Falkon("landmarks"), stop=[tolerance(1e-6), max_iterations(20)])
         assert result.reason == "converged"
         assert self.error(problem, result.state.coef) < 1e-4
 
@@ -590,7 +591,8 @@ class TestCentersThatAreNoRows:
         weights = np.full((600,), 1e-9, dtype=np.float64)
         weights[:60] = 1
         problem = replace(problem, weights=weights)
-        result = solve(problem, Falkon(), stop=[tolerance(5e-3), max_iterations(20)])
+        # "auto" would take the rows anyway, because they are few.
+        result = solve(problem, Falkon("landmarks"), stop=[tolerance(5e-3), max_iterations(20)])
         assert result.reason == "converged"
         assert self.error(problem, result.state.coef) < 1e-3
 
