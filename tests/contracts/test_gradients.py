@@ -184,6 +184,16 @@ def test_lengthscales_that_are_tiny_or_flat(engine, kernel, dtype, scale, rng):
         check(engine, scaled, x, z, v, 1e-5 if dtype == np.float32 else 1e-9)
 
 
+def test_tiles_have_the_type_in_which_rows_are_prepared(rng):
+    """Distances that float32 cannot tell are prepared in float64; float32 tiles would lose them."""
+    x, z, v = draw(rng, (53, 12), (29, 12), (29, 2), dtype=np.float32)
+    x[::3] = z[0] + 0.025 * x[::3]
+    exact = (xp.to_float64(array) for array in (x, z, v))
+    expected = TiledEngine().gradients(Gaussian(0.05), *exact)
+    error = np.abs(TiledEngine().gradients(Gaussian(0.05), x, z, v) - expected)
+    assert float(error.max()) < 1e-9 * float(np.abs(expected).max())
+
+
 @each_engine_with([*SHARP, Gaussian(1.7), Matern32(1.7)], FEW)
 def test_rows_far_from_the_origin(engine, kernel, dtype, rng):
     x, z, v = draw(rng, (53, 3), (29, 3), (29, 2), dtype=dtype)
