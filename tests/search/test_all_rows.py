@@ -13,7 +13,8 @@ from gramian import _arrays as xp
 from gramian._arrays import RandomStream
 from gramian.metric import RecursiveFeatureMachine
 from gramian.operators import CostMeter, KernelOperator
-from gramian.search import Budget, Clock, Effort, Material, Search, Space, Split
+from gramian.search import Budget, Clock, Effort, Material, Recipe, Search, Space, Split
+from gramian.search.all_rows import default_fit
 from gramian.search.all_rows import fits as on_all_rows
 from gramian.search.all_rows.full_fit import PATH_SHIFTS, _select_near, full_fit
 from gramian.search.all_rows.metric_rounds import LEAST_POWER, flatter, next_round
@@ -177,6 +178,17 @@ class TestEnds:
         fit = SimpleNamespace(residual=residual, losses=[0.0] * 10, seconds=2.0)
         seconds = on_all_rows._refit_seconds(SimpleNamespace(material=material), fit)
         assert seconds == pytest.approx(2 * ratio)
+
+
+@pytest.mark.parametrize(("wave", "ends"), [(0.0, True), (1.0, False)])
+def test_errors_of_a_linear_default_that_can_be_predicted_are_no_noise(wave, ends):
+    rng = RandomStream(0)
+    X, noise = (rng.standard_normal((300, d), np.float64) for d in (2, 1))
+    Y = 5 * X.sum(axis=1, keepdims=True) + wave * np.sign(np.sin(5 * X[:, :1])) + 0.3 * noise
+    search = Search(Material.of(X, Y, rng=RandomStream(0)), Space(), Clock())
+    default = on_all_rows._fit_default(search, Recipe("gaussian", "standard", 16.0))
+    assert default_fit._is_linear(search, default)
+    assert default_fit.leaves_noise(search, default) == ends
 
 
 class TestFewRows:

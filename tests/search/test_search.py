@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -228,6 +229,14 @@ class TestWhatItChooses:
 
 
 class TestSignal:
+    @pytest.mark.parametrize(("ratio", "is_noise"), [(0.5, False), (1.0, True)])
+    def test_a_sample_predicts_at_the_common_penalty_of_its_splits(self, ratio, is_noise):
+        material = Material.of(rows(60), rows(60, 1, seed=1), rng=RandomStream(0))
+        found = Search(material, Space(), Clock())
+        loss = ratio * found.squared_error(np.zeros_like(material.truth))
+        found.stems = [SimpleNamespace(loss=loss, fits=[SimpleNamespace(values=material.truth)])]
+        assert found.is_noise() == is_noise
+
     def test_noise_is_predicted_by_its_mean(self):
         X = rows(200)
         y = rows(200, 1, seed=1) + 5
