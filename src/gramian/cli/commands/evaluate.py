@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ def evaluate(
     task = task_of(loaded.classes)
     _check_reliability(reliability, loaded, model)
     metrics = named_metrics(metric, task)
-    complete_targets = _targets(loaded, target) if drop_missing_target else None
-    truth = truth_of(loaded, model, data, target, read, complete_targets)
+    complete = _targets(loaded, target) if drop_missing_target else None
+    read_truth = partial(truth_of, loaded, model, data, read=read, complete_targets=complete)
+    truth = read_truth(target)
     name, y, rows = truth.name, truth.y, truth.rows
     settings = {"engine": engine, "memory_bytes": as_bytes(memory_limit)}
     about = {"model": model, "data": data, "target": name, "rows": len(y), "task": task}
@@ -49,11 +51,7 @@ def evaluate(
     if (levels := loaded.info.get(LEVELS_KEY)) and metric is None:
         return {**about, **quantile_errors(loaded, rows, y, levels, settings)}
     if targets := _targets(loaded, target):
-        truths = (
-            truth_of(loaded, model, data, own_target, read, complete_targets)
-            for own_target in targets
-        )
-        errors = _measure_targets(loaded, truths, metrics, settings)
+        errors = _measure_targets(loaded, map(read_truth, targets), metrics, settings)
         return {**about, "target": list(targets), **errors}
     _check_one_output(loaded, model, "--metric" if levels else "evaluate")
     # 3. One pass of predictions serves all metrics.
