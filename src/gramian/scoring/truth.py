@@ -12,7 +12,6 @@ import numpy as np
 
 from .._messages.errors import TextError
 from ..data import RowNumbers, RowSource, Table, as_columns, target_column
-from ..data.sources.training_table import drop_missing_target_rows
 from ..data.tables.base import check_columns
 from ..model import Model
 from ..model.labels import match_labels
@@ -56,6 +55,9 @@ def truth_of(
     table = loaded.table(data, read)
     check_columns(table.where, table.names, [name])
     if complete_targets is not None:
+        # `gramian info` needs a name of this module, and no readers of tables, which load slowly.
+        from ..data.sources.training_table import drop_missing_target_rows
+
         table, _ = drop_missing_target_rows(table, tuple(complete_targets) or (name,))
     # A remote target stays with its rows, which workers compare with the predictions.
     y = target_column(table, [name])
