@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV,
 from gramian import _arrays as xp
 from gramian.data import as_rows
 from gramian.estimators.search import base as search_base
+from gramian.estimators.search import results
+from gramian.estimators.search.scoring import Scoring
 from gramian.fitting.search import data as search_data
 from gramian.fitting.search import fit as automatic
 from gramian.fitting.search import larger_fit
@@ -384,6 +388,22 @@ class TestScores:
         settings = {"average": False, "cv": list(KFold(3).split(X))}
         expected = ridge(scoring="mae", **settings).fit(X, Y).best_score_
         assert ridge(scoring=rmse, **settings).fit(X, Y).best_score_ == pytest.approx(expected)
+
+    def test_losses_of_a_scorer_start_at_its_score_of_the_truth(self):
+        scorer = make_scorer(lambda y, values: 5.0 - mean_absolute_error(y, values))
+        est = ridge(scoring=scorer, average=False).fit(X, Y)
+        errors = [row["error"] for row in est.history_ if row["step"] == "fit"]
+        assert min(errors) == pytest.approx(5.0 - est.best_score_)
+        assert min(errors) > 0
+
+    def test_losses_below_the_best_score_have_no_gains(self):
+        """A share of zero is undefined, and a share of a negative loss has the wrong sign."""
+        found = []
+        ridge(callbacks=[found.append], average=False).fit(X, Y)
+        fit = next(trial for trial in found if trial.step == "fit")
+        trials = [replace(fit, loss=loss) for loss in (0.5, 0.25, 0.0, 0.125, -2.0, -1.0)]
+        rows = results.history(SimpleNamespace(trials=trials, unit=1.0), Scoring("mine", abs))
+        assert [row["gain"] for row in rows] == [0.0, 0.5, 1.0, 0.0, 0.0, 0.0]
 
     @pytest.mark.parametrize("scoring", ["neg_brier_score", "f1_weighted", "matthews_corrcoef"])
     def test_of_scorers_of_classes(self, scoring):

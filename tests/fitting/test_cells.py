@@ -48,6 +48,15 @@ def test_cells_have_the_rows_that_are_routed_to_them(partition):
         assert np.array_equal(found.numbers[found.bounds(share.cell)], share.index)
 
 
+def test_random_cells_follow_the_generator():
+    a, b, c = (
+        rows_by_cell(RandomCells(60), as_rows(X), rng=RandomStream(seed), memory_bytes=1 << 30)
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(a.numbers, b.numbers)
+    assert not np.array_equal(a.numbers, c.numbers)
+
+
 def test_blocks_make_no_difference():
     a, b = divided(MedianSplits(60)), divided(MedianSplits(60), block_bytes=10_000)
     assert np.array_equal(a.numbers, b.numbers)
