@@ -64,10 +64,10 @@ def test_refusals(options, message, gramian, steps, tmp_path):
 
 
 def test_classes_of_more_rows_than_a_sample(report, tmp_path, monkeypatch):
-    monkeypatch.setattr("gramian.fitting.search.data.MOST_ROWS", 1600)
+    monkeypatch.setattr("gramian.fitting.search.data.MOST_ROWS", 2000)
     # Cells hold out more rows than the search on the sample.
     monkeypatch.setattr("gramian.fitting.search.larger_fit.HELD_OUT", (4, 10_000))
-    frame = pd.DataFrame(RNG.uniform(-1, 1, (2000, 3)), columns=list("abc"))
+    frame = pd.DataFrame(RNG.uniform(-1, 1, (2500, 3)), columns=list("abc"))
     frame["y"] = np.where(np.sign(frame["a"]) * np.sign(frame["b"] - 0.2) > 0, "yes", "no")
     frame.to_csv(tmp_path / "t.csv", index=False)
     options = ("--budget", 1e8, "--blend", "lightgbm", "--out", tmp_path / "y.model")

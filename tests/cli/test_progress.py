@@ -48,7 +48,7 @@ def test_a_piped_run_says_where_it_is(gramian, train, tmp_path, monkeypatch, sai
     # A factor of all rows would leave one iteration.
     monkeypatch.setattr("gramian.preconditioners.falkon.CHEAP_PRODUCTS", 0.0)
     steps = ("cli.commands.fit.open_training", "fitting.methods.squared_error.choose_landmarks")
-    for name in (*steps, "fitting.methods.pipeline.solve"):
+    for name in (*steps, "fitting.fit.solve"):
         slow(monkeypatch, said, f"gramian.{name}")
     monkeypatch.setattr(
         "gramian.callbacks.Validate.__call__",

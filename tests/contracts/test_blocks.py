@@ -222,7 +222,7 @@ def test_a_fit_can_be_planned(kernel):
 
 @pytest.mark.parametrize("columns", [[], [0, 0], [-1], [1, -2]])
 def test_columns_are_different_numbers_from_zero(columns):
-    with pytest.raises(ValueError, match="columns must be different numbers of features"):
+    with pytest.raises(ValueError, match="columns must be a list of different numbers of features"):
         Gaussian().on(columns)
 
 
