@@ -19,6 +19,7 @@ from ..._parameters.types import KernelLike, Lengthscale, MemoryLimit, Number
 from ...fitting.settings import resolve
 from ...kernels.radial.base import Radial
 from ..base import restore_on_error
+from ..types import RowsLike, TargetsLike
 
 AUTO_MEDIANS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Lengthscales that ``"auto"`` compares, in median distances of the rows."""
@@ -129,7 +130,11 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
     memory_limit: MemoryLimit = None
 
     def fit(
-        self, X: Any, y: Any, gradients: Any = None, jacobian: Any = None
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        gradients: RowsLike | None = None,
+        jacobian: RowsLike | None = None,
     ) -> GradientEnhancedRidge:
         """Fit the function to values and gradients.
 
@@ -158,21 +163,23 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
             small for float64.
         """
         with restore_on_error(self):
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            features, values = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
             penalty = as_positive(self.penalty, "penalty")
-            G, J = _slopes(X, gradients, jacobian)
-            self._require_memory(len(X), J.shape[2])
-            self.intercept_ = float(y.mean())
-            targets = np.concatenate([y - self.intercept_, G.ravel()])
-            self.kernel_, self._points = self._resolve(X, J, y - self.intercept_, G, penalty)
+            G, J = _slopes(features, gradients, jacobian)
+            self._require_memory(len(features), J.shape[2])
+            self.intercept_ = float(values.mean())
+            targets = np.concatenate([values - self.intercept_, G.ravel()])
+            self.kernel_, self._points = self._resolve(
+                features, J, values - self.intercept_, G, penalty
+            )
             b = _solve(_matrix(self.kernel_, self._points, penalty), targets)
-            n = len(X)
+            n = len(features)
             self.value_coef_ = b[:n]
             J = self._points.J
             self.gradient_coef_ = np.matmul(J, b[n:].reshape(n, -1, 1))[:, :, 0]
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the values at new rows.
 
         Parameters
@@ -193,7 +200,7 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
             values[block] = f @ self.value_coef_ - 2 * c * (slope * (z @ V.T - own)).sum(axis=1)
         return values + self.intercept_
 
-    def gradient(self, X: Any, jacobian: Any = None) -> np.ndarray:
+    def gradient(self, X: RowsLike, jacobian: RowsLike | None = None) -> np.ndarray:
         """Return the gradients at new rows.
 
         Parameters
@@ -220,12 +227,12 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
             slopes[block] = np.matmul(total[:, None, :], new.J[block])[:, 0]
         return slopes
 
-    def _new_points(self, X: Any, jacobian: Any = None) -> _Points:
+    def _new_points(self, X: RowsLike, jacobian: RowsLike | None = None) -> _Points:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        J = _jacobian(X, jacobian)
+        features = validate_data(self, X, reset=False, dtype=np.float64)
+        J = _jacobian(features, jacobian)
         scales = _inverse_lengthscales(self.kernel_)
-        return _Points((X - self._offset) * scales, J * np.reshape(scales, (-1, 1)))
+        return _Points((features - self._offset) * scales, J * np.reshape(scales, (-1, 1)))
 
     def _require_memory(self, n: int, p: int) -> None:
         limit = machine_memory() if self.memory_limit is None else as_bytes(self.memory_limit)
@@ -267,7 +274,9 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
         return resolved, points(resolved)
 
 
-def _slopes(X: np.ndarray, gradients: Any, jacobian: Any) -> tuple[np.ndarray, np.ndarray]:
+def _slopes(
+    X: np.ndarray, gradients: RowsLike | None, jacobian: RowsLike | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients, (n, p), and the Jacobian, (n, d, p); p = 0 without gradients."""
     n, d = X.shape
     if gradients is None:
@@ -282,7 +291,7 @@ def _slopes(X: np.ndarray, gradients: Any, jacobian: Any) -> tuple[np.ndarray, n
     return G, J
 
 
-def _jacobian(X: np.ndarray, jacobian: Any) -> np.ndarray:
+def _jacobian(X: np.ndarray, jacobian: RowsLike | None) -> np.ndarray:
     n, d = X.shape
     if jacobian is None:
         return np.broadcast_to(np.eye(d), (n, d, d))
