@@ -151,3 +151,12 @@ def test_the_factor_takes_the_memory_of_the_matrix():
     factor = gradient_enhanced._factor(A)
     assert np.shares_memory(factor, A)
     np.testing.assert_allclose(factor @ factor.T, np.eye(50) + 1.0)
+
+
+def test_predictions_need_no_jacobian_of_new_rows(monkeypatch):
+    X = rows(10)
+    model = GradientEnhancedRidge(penalty=1e-6).fit(X, function(X), slopes(X))
+    expected = model.predict(X), model.gradient(X)
+    monkeypatch.setattr(gradient_enhanced, "_jacobian", None)
+    assert np.array_equal(model.predict(X), expected[0])
+    assert np.array_equal(model.gradient(X), expected[1])

@@ -47,14 +47,6 @@ class _Points:
         n, d, p = self.J.shape
         return n, d, p
 
-    def first(self, n: int) -> _Points:
-        return _Points(self.z[:n], self.J[:n])
-
-    def blocks(self, bytes_of_row: int) -> Iterator[slice]:
-        """Divide the rows into blocks of `BLOCK_BYTES`."""
-        step = max(1, BLOCK_BYTES // max(1, bytes_of_row))
-        return (slice(k, min(k + step, len(self.z))) for k in range(0, len(self.z), step))
-
 
 @dataclass(eq=False, repr=False)
 class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
@@ -169,14 +161,11 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
             self._require_memory(len(features), J.shape[2])
             self.intercept_ = float(values.mean())
             targets = np.concatenate([values - self.intercept_, G.ravel()])
-            self.kernel_, self._points = self._resolve(
-                features, J, values - self.intercept_, G, penalty
-            )
-            b = _solve(_matrix(self.kernel_, self._points, penalty), targets)
+            self.kernel_, points = self._resolve(features, J, values - self.intercept_, G, penalty)
+            b = _solve(_matrix(self.kernel_, points, penalty), targets)
             n = len(features)
-            self.value_coef_ = b[:n]
-            J = self._points.J
-            self.gradient_coef_ = np.matmul(J, b[n:].reshape(n, -1, 1))[:, :, 0]
+            self._centers, self.value_coef_ = points.z, b[:n]
+            self.gradient_coef_ = np.matmul(points.J, b[n:].reshape(n, -1, 1))[:, :, 0]
         return self
 
     def predict(self, X: RowsLike) -> np.ndarray:
@@ -190,13 +179,13 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (q,)
         """
-        new = self._new_points(X)
-        c, points, V = self.kernel_.scale, self._points, self.gradient_coef_
-        own = np.einsum("nd,nd->n", points.z, V)
-        values = np.empty(len(new.z))
-        for block in new.blocks(32 * len(own)):
-            z = new.z[block]
-            f, slope = _profiles(self.kernel_, z, points.z)[:2]
+        new = self._scaled(self._new_rows(X))
+        c, centers, V = self.kernel_.scale, self._centers, self.gradient_coef_
+        own = np.einsum("nd,nd->n", centers, V)
+        values = np.empty(len(new))
+        for block in _blocks(len(new), 32 * len(own)):
+            z = new[block]
+            f, slope = _profiles(self.kernel_, z, centers)[:2]
             values[block] = f @ self.value_coef_ - 2 * c * (slope * (z @ V.T - own)).sum(axis=1)
         return values + self.intercept_
 
@@ -214,25 +203,29 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
         ndarray of shape (q, p)
             Derivatives with respect to the coordinates of the Jacobian, or to the features.
         """
-        new = self._new_points(X, jacobian)
-        c, points, V = self.kernel_.scale, self._points, self.gradient_coef_
-        own = np.einsum("nd,nd->n", points.z, V)
-        slopes = np.empty((len(new.z), new.J.shape[2]))
-        for block in new.blocks(48 * len(own)):
-            z = new.z[block]
-            _, slope, curvature = _profiles(self.kernel_, z, points.z)
+        features = self._new_rows(X)
+        J = None if jacobian is None else _jacobian(features, jacobian)
+        new, scales = self._scaled(features), _inverse_lengthscales(self.kernel_)
+        c, centers, V = self.kernel_.scale, self._centers, self.gradient_coef_
+        own = np.einsum("nd,nd->n", centers, V)
+        slopes = np.empty((len(new), new.shape[1] if J is None else J.shape[2]))
+        for block in _blocks(len(new), 48 * len(own)):
+            z = new[block]
+            _, slope, curvature = _profiles(self.kernel_, z, centers)
             # The gradient of each term is a multiple of z - z_j, and of the coefficients.
             along = 2 * c * slope * self.value_coef_ - 4 * c**2 * curvature * (z @ V.T - own)
-            total = z * along.sum(axis=1)[:, None] - along @ points.z - 2 * c * slope @ V
-            slopes[block] = np.matmul(total[:, None, :], new.J[block])[:, 0]
+            total = z * along.sum(axis=1)[:, None] - along @ centers - 2 * c * slope @ V
+            total *= scales
+            slopes[block] = total if J is None else np.matmul(total[:, None, :], J[block])[:, 0]
         return slopes
 
-    def _new_points(self, X: RowsLike, jacobian: RowsLike | None = None) -> _Points:
+    def _new_rows(self, X: RowsLike) -> np.ndarray:
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, dtype=np.float64)
-        J = _jacobian(features, jacobian)
-        scales = _inverse_lengthscales(self.kernel_)
-        return _Points((features - self._offset) * scales, J * np.reshape(scales, (-1, 1)))
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _scaled(self, features: np.ndarray) -> np.ndarray:
+        """Return rows in lengthscales, centered as the rows of the fit."""
+        return (features - self._offset) * _inverse_lengthscales(self.kernel_)
 
     def _require_memory(self, n: int, p: int) -> None:
         limit = machine_memory() if self.memory_limit is None else as_bytes(self.memory_limit)
@@ -258,9 +251,9 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
             raise ParameterError("kernel", self.kernel, form)
         resolved: Any = kernel.resolve(centered[:MEDIAN_ROWS])
 
-        def points(kernel: Radial) -> _Points:
+        def points(kernel: Radial, count: int | None = None) -> _Points:
             scales = _inverse_lengthscales(kernel)
-            return _Points(centered * scales, J * np.reshape(scales, (-1, 1)))
+            return _Points(centered[:count] * scales, J[:count] * np.reshape(scales, (-1, 1)))
 
         is_auto = isinstance(self.lengthscale, str) and self.lengthscale == "auto"
         if is_auto and isinstance(self.kernel, str):
@@ -269,7 +262,7 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
             targets = np.concatenate([y[:count], G[:count].ravel()])
             kernels = [replace(resolved, lengthscale=ratio * median) for ratio in AUTO_MEDIANS]
             resolved = max(
-                kernels, key=lambda k: _likelihood(k, points(k).first(count), targets, penalty)
+                kernels, key=lambda k: _likelihood(k, points(k, count), targets, penalty)
             )
         return resolved, points(resolved)
 
@@ -302,6 +295,12 @@ def _jacobian(X: np.ndarray, jacobian: RowsLike | None) -> np.ndarray:
         form = f"of shape ({n}, {d}, p): rows, features and coordinates"
         raise ParameterError("jacobian", f"an array of shape {J.shape}", form)
     return J
+
+
+def _blocks(n: int, bytes_of_row: int) -> Iterator[slice]:
+    """Divide n rows into blocks of `BLOCK_BYTES`."""
+    step = max(1, BLOCK_BYTES // max(1, bytes_of_row))
+    return (slice(k, min(k + step, n)) for k in range(0, n, step))
 
 
 def _inverse_lengthscales(kernel: Radial) -> np.ndarray:
