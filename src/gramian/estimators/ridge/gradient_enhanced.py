@@ -179,7 +179,7 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (q,)
         """
-        new = self._scaled(self._new_rows(X))
+        new = self._scale_rows(self._new_rows(X))
         c, centers, V = self.kernel_.scale, self._centers, self.gradient_coef_
         own = np.einsum("nd,nd->n", centers, V)
         values = np.empty(len(new))
@@ -205,7 +205,7 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
         """
         features = self._new_rows(X)
         J = None if jacobian is None else _jacobian(features, jacobian)
-        new, scales = self._scaled(features), _inverse_lengthscales(self.kernel_)
+        new, scales = self._scale_rows(features), _inverse_lengthscales(self.kernel_)
         c, centers, V = self.kernel_.scale, self._centers, self.gradient_coef_
         own = np.einsum("nd,nd->n", centers, V)
         slopes = np.empty((len(new), new.shape[1] if J is None else J.shape[2]))
@@ -223,7 +223,7 @@ class GradientEnhancedRidge(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
-    def _scaled(self, features: np.ndarray) -> np.ndarray:
+    def _scale_rows(self, features: np.ndarray) -> np.ndarray:
         """Return rows in lengthscales, centered as the rows of the fit."""
         return (features - self._offset) * _inverse_lengthscales(self.kernel_)
 
