@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -81,6 +82,29 @@ def test_orders_without_compiled_code_are_the_same(monkeypatch):
     monkeypatch.setattr(random, "load_compiled", lambda: None)
     assert np.array_equal(RandomStream(4).permutation(1000), expected)
     assert np.array_equal(np.sort(expected), np.arange(1000))
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (9, 2), (1000, 1), (1000, 0), (1000, 249)])
+def test_sample_is_the_start_of_a_permutation(monkeypatch, n, size):
+    """Whichever way it is drawn, with the same state of the stream after it."""
+    stream, other = RandomStream(4), RandomStream(4)
+    expected = stream.permutation(n)[:size]
+    for count in (n, 0):
+        monkeypatch.setattr(random, "PERMUTED_COUNT", count)
+        drawn = other.sample(n, size)
+        assert drawn.dtype == np.int64
+        assert np.array_equal(drawn, expected)
+        assert np.array_equal(other.state(), stream.state())
+        expected = stream.permutation(n)[:size]
+
+
+def test_sample_of_many_numbers_takes_no_memory_for_each():
+    tracemalloc.start()
+    try:
+        RandomStream(0).sample(3 * random.PERMUTED_COUNT, 1000)
+        assert tracemalloc.get_traced_memory()[1] < random.PERMUTED_COUNT
+    finally:
+        tracemalloc.stop()
 
 
 def test_positions_have_the_probabilities_of_their_weights():

@@ -17,6 +17,9 @@ STATE_HEADER = "<QiiQ"
 STATE_BYTES = 5056
 """Bytes of a state in torch's layout, in which journals have stored it since the first version."""
 
+PERMUTED_COUNT = 1 << 20
+"""Numbers up to which a sample is cut from a permutation, which is faster and takes 16 MB."""
+
 BLOCK_ROWS = 16
 """Numbers that one Box-Muller step of torch makes from as many uniform numbers."""
 
@@ -86,6 +89,18 @@ class RandomStream:
     def permutation(self, n: int) -> Any:
         """Return 0, ..., n - 1 in random order, by Fisher and Yates."""
         return _permute(n, self._words.random_raw(max(n - 1, 0)))
+
+    def sample(self, n: int, size: int) -> Any:
+        """Return the first `size` numbers of `permutation(n)`.
+
+        The memory of a small sample of many numbers is proportional to `size`.
+        """
+        if n <= PERMUTED_COUNT or 4 * size >= n:
+            return self.permutation(n)[:size].copy()
+        words = self._words.random_raw(size)
+        # The words of the other exchanges are skipped: the stream continues as after a permutation.
+        self._words.random_raw(n - 1 - size, output=False)
+        return _permute_first(n, words)
 
     def standard_normal(self, size: Any = (), dtype: Any = np.float64) -> Any:
         """Return normal numbers of mean 0 and variance 1, by Box and Muller."""
@@ -191,6 +206,18 @@ def _permute(n: int, words: np.ndarray) -> np.ndarray:
     for i, offset in enumerate(offsets.tolist()):
         numbers[i], numbers[i + offset] = numbers[i + offset], numbers[i]
     return np.array(numbers, np.int64)
+
+
+def _permute_first(n: int, words: np.ndarray) -> np.ndarray:
+    """Return the numbers that the first exchanges of `_permute` leave at the first places."""
+    words %= np.arange(n, n - len(words), -1, dtype=np.uint64)
+    moved: dict[int, int] = {}
+    numbers = np.empty(len(words), np.int64)
+    for i, offset in enumerate(words.tolist()):
+        # A place that no exchange has changed holds its own number.
+        numbers[i] = moved.get(i + offset, i + offset)
+        moved[i + offset] = moved.pop(i, i)
+    return numbers
 
 
 def as_stream(rng: Any) -> RandomStream:

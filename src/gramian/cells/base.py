@@ -153,7 +153,7 @@ def divide_rows(
     """
     n = len(X)
     # All rows need no random numbers.
-    sampled = rng.permutation(n)[:most] if n > most else xp.arange(n)
+    sampled = rng.sample(n, most) if n > most else xp.arange(n)
     # Growing cells consists of many small operations, which more threads would slow down.
     with one_blas_thread:
         cells = partition.grow(X[sampled], n, rng=rng)
@@ -162,7 +162,7 @@ def divide_rows(
         if len(index) > partition.largest_cell_rows:
             # A cell this large could not be divided, as its rows are equal: a random part of them
             # represents the others.
-            index = index[rng.permutation(len(index))[: partition.rows]]
+            index = index[rng.sample(len(index), partition.rows)]
         members.append(xp.sort(index))
     for number, index in enumerate(members):
         if not len(index):

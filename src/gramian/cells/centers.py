@@ -168,7 +168,7 @@ class KMeansCells(Partition):
         # Two equal centers would leave one of their cells without rows.
         distinct = xp.unique(sample, axis=0)
         c = min(-(-n // self.rows), len(distinct))
-        centers = xp.to_float64(distinct[rng.permutation(len(distinct))[:c]])
+        centers = xp.to_float64(distinct[rng.sample(len(distinct), c)])
         X = xp.to_float64(sample)
         for _ in range(LLOYD_ITERATIONS):
             nearest = xp.concat([D.argmin(axis=1) for _, _, D in _distances(X, centers)])

@@ -68,7 +68,7 @@ class ConformalQuantiles(HeldOutMethod):
     ) -> RowScores:
         n, tail, sample = len(learned.targets), (1 - self.level) / 2, None
         if n > LOCAL_ROWS and not learned.rows.fits():
-            sample = xp.sort(draws.permutation(n)[:LOCAL_ROWS])
+            sample = xp.sort(draws.sample(n, LOCAL_ROWS))
         learned = learned.local_part(sample)
         functions = {"low": refit.fit_quantile(learned, tail)}
         functions["high"] = refit.fit_quantile(learned, 1 - tail)

@@ -54,7 +54,7 @@ def choose_spread(
     n, sample = len(learned.targets), None
     # 1. Limit the cost: the path of the spread has up to ten fits.
     if n > SPREAD_ROWS:
-        sample = xp.sort(draws.permutation(n)[:SPREAD_ROWS])
+        sample = xp.sort(draws.sample(n, SPREAD_ROWS))
         n = SPREAD_ROWS
     # 2. Bring remote rows to this machine: they are few, and fitted a dozen times.
     learned = learned.local_part(sample)

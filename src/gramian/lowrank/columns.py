@@ -37,7 +37,7 @@ def columns_factor(
     conjugate gradient with it 10 to 20 % more iterations.
     """
     n = K.shape[0]
-    S = xp.sort(rng.permutation(n)[: min(rank, n)])
+    S = xp.sort(rng.sample(n, min(rank, n)))
     columns = K.columns(S)
     # The small matrix is float64, because its factor divides the columns.
     R = xp.to_host(xp.to_float64(columns[S]).dense())

@@ -28,7 +28,7 @@ def hadamard_matrix(
     Rows beyond p of the Hadamard matrix, whose size is a power of two, are left out.
     """
     size = 1 << max(p - 1, 0).bit_length()
-    columns = rng.permutation(size)[:rank].astype(np.uint64)
+    columns = rng.sample(size, rank).astype(np.uint64)
     # Entry (i, j) of the Hadamard matrix is -1 to the number of bits that i and j share.
     parity = np.bitwise_count(np.arange(p, dtype=np.uint64)[:, None] & columns) % 2
     signs = 1 - 2 * rng.integers(2, (p, 1))

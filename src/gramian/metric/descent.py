@@ -191,7 +191,7 @@ class LengthscaleDescent(SampledMetric):
             if steps >= self.steps:
                 return
             for _ in range(min(STEPS_PER_EVALUATION, self.steps - steps)):
-                index = rng.permutation(len(rows.X))[: self.batch]
+                index = rng.sample(len(rows.X), self.batch)
                 gradients = self._gradients(kernel, at, rows[index])
                 # A matrix that is no longer positive definite has no gradient; the states until
                 # then remain.

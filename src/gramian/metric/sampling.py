@@ -31,7 +31,7 @@ def draw_sample(
     coded : bool, default=False
         Whether targets are codes of classes: each class then has its share of the held-out rows.
     """
-    index = rng.permutation(len(rows))[:most]
+    index = rng.sample(len(rows), most)
     held_index, learn = split_held_out(targets[index], coded)
     # Files are read in increasing order; afterwards the rows return to their random order.
     ordered, order = xp.sort_with_order(index)

@@ -153,7 +153,7 @@ def _confirm_offers(
     table, columns = training.table, list(learned.columns)
     rows = training_index
     if len(rows) > JOINT_ROWS:
-        rows = rows[np.sort(rng.permutation(len(rows))[:JOINT_ROWS])]
+        rows = rows[np.sort(rng.sample(len(rows), JOINT_ROWS))]
     encoded = EncodedRows(
         table, Encoding(learned.columns, learned.dtype), training.folds, learned.without
     )

@@ -86,7 +86,7 @@ class Training:
         drawn_rows = (
             np.unique(rng.integers(count, size=(2 * sample_limit,))) if is_sparse_sample else None
         )
-        order = rng.permutation(count if drawn_rows is None else len(drawn_rows))[:sample_limit]
+        order = rng.sample(count if drawn_rows is None else len(drawn_rows), sample_limit)
         return np.sort(order if drawn_rows is None else drawn_rows[order])
 
     def batches(

@@ -234,7 +234,7 @@ class QuantileRows(Blockwise):
 def _draw_sample(n: int, rng: RandomStream) -> Array:
     if n <= MOST_ROWS:
         return np.arange(n)
-    return np.sort(rng.permutation(n)[:MOST_ROWS])
+    return np.sort(rng.sample(n, MOST_ROWS))
 
 
 def _slopes(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:

@@ -191,7 +191,7 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         sample_limit = sample_limit if rows.fits() else min(sample_limit, MOST_REMOTE_ROWS)
         count = max(sample_limit, min(n, 10 * self.n_clusters))
         # Sorted, so that a file is read from front to back.
-        index = xp.sort(rng.permutation(n)[:count])
+        index = xp.sort(rng.sample(n, count))
         sample = as_rows(rows.take(index))
         sample_weight_part = None if weights is None else weights[index]
         start = self._in_memory(

@@ -200,12 +200,12 @@ def some_of(n: int, most: int, rng: RandomStream) -> Int[Array, " k"]:
     if n <= most:
         return xp.arange(n)
     if n <= 8 * most:
-        return xp.sort(rng.permutation(n)[:most])
+        return xp.sort(rng.sample(n, most))
     drawn: Array = rng.integers(n, size=(most + most // 4,))
     # A quarter more is drawn, because few numbers are drawn twice. A permutation
     # of n numbers, much larger, would take long.
     drawn = xp.unique(drawn)
-    return xp.sort(drawn[rng.permutation(len(drawn))[:most]])
+    return xp.sort(drawn[rng.sample(len(drawn), most)])
 
 
 def fill_empty(counts: Int[Array, " c"]) -> Int[Array, " c"]:

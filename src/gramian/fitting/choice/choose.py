@@ -258,4 +258,4 @@ def _sample_index(settings: FitSettings, data: TrainingData, rng: RandomStream) 
         )
     if n <= sample_limit:
         return None
-    return xp.sort(rng.permutation(n)[:sample_limit])
+    return xp.sort(rng.sample(n, sample_limit))

@@ -64,7 +64,7 @@ def choose_penalty(
         raise ValueError("the choice of the penalty needs a random generator")
     n = len(data.targets)
     # 1. A random sample, because each penalty takes a fit of several Newton steps.
-    order = rng.permutation(n)[:MOST_ROWS]
+    order = rng.sample(n, MOST_ROWS)
     count = max(1, min(MOST_HELD, len(order) // HELD_SHARE))
     validation, learn = xp.sort(order[:count]), order[count:]
     if len(learn) == 0:

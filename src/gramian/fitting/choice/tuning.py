@@ -146,7 +146,7 @@ class Criterion:
 
 def criterion_of(data: TrainingData, name: str, rng: RandomStream) -> Criterion:
     """Return a criterion of all rows up to 2,000, or of a random sample; in random order."""
-    order = rng.permutation(len(data.rows))[:MOST_ROWS]
+    order = rng.sample(len(data.rows), MOST_ROWS)
     sample = data.part(xp.sort(order)).with_local_numbers()
     mixed = rng.permutation(len(order))
     X = xp.to_float64(dense(sample.rows.take(xp.arange(len(order)))))[mixed]

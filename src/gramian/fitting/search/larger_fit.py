@@ -63,9 +63,7 @@ def cell_search(
     is_free[index] = False
     other_numbers = xp.flatnonzero(is_free)
     more = max(0, min(n // HELD_OUT[0], HELD_OUT[1]) - len(validation))
-    validation = xp.concat(
-        [validation, other_numbers[sample.rng.permutation(len(other_numbers))[:more]]]
-    )
+    validation = xp.concat([validation, other_numbers[sample.rng.sample(len(other_numbers), more)]])
     is_free[:] = True
     is_free[validation] = False
     # 3. The material of the cells, with the scales and the maps of the sample: its metric belongs
@@ -102,7 +100,7 @@ def _some_with(
     is_taken = xp.zeros(n, xp.bool)
     is_taken[index] = True
     other_numbers = xp.flatnonzero(~is_taken)
-    is_taken[other_numbers[rng.permutation(len(other_numbers))[: most - len(index)]]] = True
+    is_taken[other_numbers[rng.sample(len(other_numbers), most - len(index))]] = True
     row_numbers = xp.flatnonzero(is_taken)
     return row_numbers, xp.find_insertions(row_numbers, index)
 
@@ -161,7 +159,7 @@ def with_landmarks(
     K = KernelOperator(kernel, fitted, fitted, search.engine, meter=search.clock.meter)
     # 3. The ridge of the search, which is the penalty times the rows.
     penalty = stem.penalty * len(split.train) / len(rows)
-    landmarks = xp.sort(material.rng.permutation(len(fitted))[:m])
+    landmarks = xp.sort(material.rng.sample(len(fitted), m))
     w = None if weights is None else weights[stays]
     problem = NystromProblem.at(K, landmarks, xp.cast(targets[stays], rows.dtype), penalty, w)
     coef = search.clock.steps.run("landmarks", lambda: _solve(problem, search, checkpoint))

@@ -16,7 +16,7 @@ def draw_distinct(n: int, size: int, rng: RandomStream) -> Int[Array, " size"]:
     """
     # A large set would need many rounds of rejection, and a permutation costs O(n) at most.
     if 4 * size >= n:
-        drawn: Array = xp.sort(rng.permutation(n)[:size])
+        drawn: Array = xp.sort(rng.sample(n, size))
         return drawn
     drawn = xp.unique(rng.integers(n, size=(size,)))
     while len(drawn) < size:  # each pass leaves a quarter at most

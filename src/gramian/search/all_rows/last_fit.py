@@ -205,5 +205,5 @@ def _kernel(material: Material, fit: FullFit, X: Float[Array, "n k"]) -> Kernel:
     if len(fit.kernels) == 1:
         return fit.kernels[0]
     # The rows of the material may be sorted, so the first ones are no sample.
-    index = material.rng.permutation(len(X))[:MEDIAN_ROWS]
+    index = material.rng.sample(len(X), MEDIAN_ROWS)
     return fit.recipe.make_kernel().resolve(take_rows(X, index))

@@ -135,7 +135,7 @@ class AllCells:
         learn, rng = self.material.splits[0].train, self.material.rng
         if most is not None and most < len(learn):
             logger.info("the budget allows cells of %d of %d rows", most, len(learn))
-            learn = learn[xp.sort(rng.permutation(len(learn))[:most])]
+            learn = learn[xp.sort(rng.sample(len(learn), most))]
         Z = self._mapped_rows(stem)[learn]
         cells, members = divide_rows(MedianSplits(rows, cell_sizes.OVERLAP_FRACTION), Z, rng=rng)
         return Division(cells, [learn[index] for index in members])

@@ -246,7 +246,7 @@ class CellSearch:
         # 1. Choose random cells, without cells of less than half the median size.
         usual = sorted(map(len, members))[len(members) // 2]
         alike = [index for index in members if usual <= 2 * len(index)]
-        pilot = rng.permutation(len(alike))[:PILOT_CELLS].tolist()
+        pilot = rng.sample(len(alike), PILOT_CELLS).tolist()
         cells = [alike[c][rng.permutation(len(alike[c]))] for c in pilot]
         # 2. Hold out some rows of each.
         cell_splits = [self._part_rows(cell, number) for number, cell in enumerate(cells)]

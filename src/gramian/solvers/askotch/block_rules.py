@@ -171,7 +171,7 @@ class FreshBlocks(BlockRule):
     def draw(self, iteration: int, smoothness: Array) -> Block:
         rng = self.generator(iteration)
         # Sorted rows are read from memory in order.
-        rows = xp.sort(rng.permutation(self.blocks.n)[: self.blocks.b])
+        rows = xp.sort(rng.sample(self.blocks.n, self.blocks.b))
         return self.blocks.build(rows, rng)
 
     def momentum(

@@ -137,7 +137,7 @@ def _exact(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
     The mean of H⁻¹ determines the mean step of random blocks; rows with a similar row in their
     block contribute most to it.
     """
-    probes = rng.permutation(len(H))[:CURVATURE_PROBES]
+    probes = rng.sample(len(H), CURVATURE_PROBES)
     # The squared norm of R'⁻¹ e_i is (H⁻¹)_ii, so that some columns of the identity estimate the
     # mean.
     units = xp.zeros((len(H), len(probes)), like=H)

@@ -197,7 +197,7 @@ class Sketch:
 
 def _draw_numbers(n: int, count: int, rng: RandomStream) -> Array:
     """Draw distinct integers below n, in increasing order."""
-    return xp.sort(rng.permutation(n)[: min(count, n)])
+    return xp.sort(rng.sample(n, min(count, n)))
 
 
 def _choose_damping(sketches: Iterator[Sketch], steps: float) -> Sketch:
