@@ -179,6 +179,13 @@ class TestEnds:
         seconds = on_all_rows._refit_seconds(SimpleNamespace(material=material), fit)
         assert seconds == pytest.approx(2 * ratio)
 
+    @pytest.mark.parametrize(("left", "goes_on"), [(3.5, False), (3.7, True)])
+    def test_a_further_fit_needs_time_for_itself_and_one_last_fit(self, left, goes_on):
+        found, _ = begun(200)
+        found.fits = [SimpleNamespace(residual=0.01, losses=[0.0], seconds=2.0)] * 3
+        found.space, found.clock = Space(averages=True), Clock(Budget(seconds=left))
+        assert on_all_rows._goes_on(found) == goes_on
+
 
 @pytest.mark.parametrize(("wave", "ends"), [(0.0, True), (1.0, False)])
 def test_errors_of_a_linear_default_that_can_be_predicted_are_no_noise(wave, ends):

@@ -34,9 +34,6 @@ FAR_OFF = 1.15
 WORTHWHILE_LOSS_RATIO = 1.15
 """Largest ratio of the sample loss to the least one for a fit of a further stem."""
 
-AVERAGE_MEMBERS = 3
-"""Members of the average whose last fits have time after each further fit."""
-
 REFIT_SECONDS_RATIO = 0.8
 """Estimated ratio of the seconds of the last fit to the seconds of the choice of its penalty."""
 
@@ -298,7 +295,12 @@ def _longest_refit(search: SearchState) -> float:
 
 
 def _goes_on(search: SearchState) -> bool:
-    """Return whether the budget covers another fit and the last fits."""
+    """Return whether the budget covers another fit and the last fit of the best.
+
+    Time for the last fits of an average is not reserved: a further fit gains more. Of 14 tables of
+    the development half, with 10 CPU seconds, `loans_full_schema` has the error 0.44 instead of
+    0.61 or 0.87, and the others differ by less than 1 %.
+    """
     evaluations = of_fit(search.material) + of_refit(search.material)
     # The first fit is worthwhile even if no evaluations remain for the last fits: without them
     # the result is its fit of the first split.
@@ -307,8 +309,7 @@ def _goes_on(search: SearchState) -> bool:
     if _has_all_fits(search):
         return False
     seconds = max(fit.seconds for fit in search.fits)
-    members = min(AVERAGE_MEMBERS, len(search.fits) + 1) if search.space.averages else 1
-    return search.clock.allows(seconds + members * _longest_refit(search), evaluations)
+    return search.clock.allows(seconds + _longest_refit(search), evaluations)
 
 
 def _ends(search: SearchState, walk: Walk) -> bool:
