@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, cast, runtime_checkable
@@ -48,6 +47,8 @@ class LengthscaleKernel(Kernel):
         factor = self.medians
         if factor is None:
             return self
+        if self.scale_free:
+            return replace(self, lengthscale=factor)
         # The square of a difference in float32 keeps too few digits for rows that are far from
         # zero.
         sample = sample if is_sparse(sample) else xp.to_float64(sample)
@@ -106,8 +107,8 @@ class LengthscaleKernel(Kernel):
         """Return one over the lengthscale, in the dtype and on the device of `like`."""
         return 1 / xp.array(self.lengthscale, dtype=like.dtype, like=like)
 
-    @abstractmethod
-    def diag(self, x: Array) -> Float[Array, " b"]: ...
+    def diag(self, x: Array) -> Float[Array, " b"]:
+        return xp.ones(x.shape[0], x.dtype, like=x)
 
 
 def _distinct(sample: Float[Array, "s d"]) -> Float[Array, "r d"]:

@@ -74,9 +74,10 @@ class Kernel(ABC):
     def unscaled_features(self, d: int) -> frozenset[int]:
         """Return the indices of the features, out of d, that must not be standardised.
 
-        The units and the origin of such features have a meaning. Empty by default.
+        The units and the origin of such features have a meaning. By default all features if they
+        must be at least 0, and otherwise none.
         """
-        return frozenset()
+        return frozenset(range(d) if self.nonnegative else ())
 
     def used_features(self, d: int) -> frozenset[int]:
         """Return the indices of the features, out of d, that this kernel uses; all by default."""

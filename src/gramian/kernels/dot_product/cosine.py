@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._sparse import cast, scale_rows, squared_norms
 from .._lengthscale import LengthscaleKernel
 from .._products import matmul, sums_of_rows
-from ..base import Kernel, Prepared, Side, kernels
+from ..base import Prepared, Side, kernels
 
 
 @kernels.register("cosine")
@@ -40,24 +41,11 @@ class Cosine(LengthscaleKernel):
     True
     """
 
-    @property
-    def sparse_ok(self) -> bool:
-        return True
-
-    @property
-    def bilinear(self) -> bool:
-        return True
-
-    @property
-    def scale_free(self) -> bool:
-        return True
-
-    @property
-    def parts(self) -> int:
-        return 2
-
-    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
-        return self if self.medians is None else replace(self, lengthscale=self.medians)
+    sparse_ok: ClassVar[bool] = True
+    bilinear: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = True
+    parts: ClassVar[int] = 2
+    differentiable: ClassVar[bool] = True
 
     def prepare(self, points: Array, side: Side) -> Prepared:
         """Return rows of norm 1, and one over the original norms; 0 for rows of zeros."""
@@ -78,10 +66,6 @@ class Cosine(LengthscaleKernel):
         underflow: bool = True,
     ) -> Float[Array, "b m"]:
         return matmul(left[0], right[0], out)
-
-    @property
-    def differentiable(self) -> bool:
-        return True
 
     def gradients(
         self,

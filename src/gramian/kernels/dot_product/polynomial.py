@@ -19,6 +19,8 @@ from ..base import Kernel, Prepared, Side, kernels
 class InnerProduct(LengthscaleKernel):
     r"""A function of :math:`s = x^\top z / \ell^2`."""
 
+    sparse_ok: ClassVar[bool] = True
+
     @abstractmethod
     def profile(self, s: Array) -> Array:
         """Return k as a function of s. May overwrite `s`."""
@@ -26,10 +28,6 @@ class InnerProduct(LengthscaleKernel):
     def derivative(self, s: Array) -> Array:
         """Return dk/ds as a function of s; optional for subclasses. May overwrite `s`."""
         raise NotImplementedError(type(self).__name__)
-
-    @property
-    def sparse_ok(self) -> bool:
-        return True
 
     @property
     def differentiable(self) -> bool:
@@ -92,16 +90,8 @@ class Linear(InnerProduct):
     R2 0.50
     """
 
-    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
-        return self if self.medians is None else replace(self, lengthscale=self.medians)
-
-    @property
-    def bilinear(self) -> bool:
-        return True
-
-    @property
-    def scale_free(self) -> bool:
-        return True
+    bilinear: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = True
 
     def profile(self, s: Array) -> Array:
         return s

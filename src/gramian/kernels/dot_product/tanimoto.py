@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._sparse import squared_norms
 from .._lengthscale import LengthscaleKernel
 from .._products import check_nonnegative, matmul, sums_of_rows
-from ..base import Kernel, Prepared, Side, kernels
+from ..base import Prepared, Side, kernels
 
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
@@ -56,6 +56,11 @@ class Tanimoto(LengthscaleKernel):
 
     counts: Counts = "product"
 
+    instead: ClassVar[str] = "counts='product'"
+    nonnegative: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = True
+    parts: ClassVar[int] = 2
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.counts not in ("product", "minmax"):
@@ -64,28 +69,6 @@ class Tanimoto(LengthscaleKernel):
     @property
     def sparse_ok(self) -> bool:
         return self.counts == "product"
-
-    @property
-    def instead(self) -> str:
-        return "counts='product'"
-
-    @property
-    def nonnegative(self) -> bool:
-        return True
-
-    @property
-    def scale_free(self) -> bool:
-        return True
-
-    def unscaled_features(self, d: int) -> frozenset[int]:
-        return frozenset(range(d))
-
-    @property
-    def parts(self) -> int:
-        return 2
-
-    def resolve(self, sample: Float[Array, "s d"]) -> Kernel:
-        return self if self.medians is None else replace(self, lengthscale=self.medians)
 
     def prepare(self, points: Array, side: Side) -> Prepared:
         """Return rows with their sizes, which are squared norms, or sums for "minmax"."""
@@ -151,6 +134,3 @@ class Tanimoto(LengthscaleKernel):
         sums = sums_of_rows(xp.multiply_(both, inverse), v, z)
         far_terms = xp.matmul(xp.multiply_(shared, inverse), v)[..., None] * x[:, None]
         return xp.multiply_(xp.subtract_(sums, far_terms, alpha=2.0), self._inverse(x))
-
-    def diag(self, x: Array) -> Float[Array, " b"]:
-        return xp.ones(x.shape[0], x.dtype, like=x)

@@ -118,6 +118,8 @@ class Radial(LengthscaleKernel):
         The :math:`\ell`, in the units of the features.
     """
 
+    stationary: ClassVar[bool] = True
+    sparse_ok: ClassVar[bool] = True
     sharp: ClassVar[bool] = False
     """Whether k has a kink at r = 0, which turns a rounding error e of r² into sqrt(e)."""
 
@@ -125,14 +127,6 @@ class Radial(LengthscaleKernel):
     def slope(self) -> float:
         """The largest ``|dk/ds|``, by which an error of s is multiplied; unused if `sharp`."""
         return 1.0
-
-    @property
-    def stationary(self) -> bool:
-        return True
-
-    @property
-    def sparse_ok(self) -> bool:
-        return True
 
     @property
     @abstractmethod
@@ -230,9 +224,6 @@ class Radial(LengthscaleKernel):
         if self.sharp and not xp.is_sparse(left[0]):
             recompute_near(s, left[0], right[0], self.scale, near)
         return s
-
-    def diag(self, x: Array) -> Float[Array, " b"]:
-        return xp.ones(x.shape[0], x.dtype, like=x)
 
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         # Only points near each other have large entries, so both are then as far out as the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
@@ -42,12 +43,8 @@ class ChiSquared(LengthscaleKernel):
     0.95 are right
     """
 
-    @property
-    def nonnegative(self) -> bool:
-        return True
-
-    def unscaled_features(self, d: int) -> frozenset[int]:
-        return frozenset(range(d))
+    nonnegative: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
 
     def distances(self, sample: Float[Array, "s d"]) -> Float[Array, " p"]:
         distance = self._distance(sample, sample)
@@ -78,10 +75,6 @@ class ChiSquared(LengthscaleKernel):
             out += xp.square(difference) / total
         return out
 
-    @property
-    def differentiable(self) -> bool:
-        return True
-
     def gradients(
         self,
         left: Prepared,
@@ -108,9 +101,6 @@ class ChiSquared(LengthscaleKernel):
         # them.
         norms = (side[0].sum(axis=1) for side in (left, right))
         return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
-
-    def diag(self, x: Array) -> Float[Array, " b"]:
-        return xp.ones(x.shape[0], x.dtype, like=x)
 
 
 def _by_feature(x: Array, z: Array) -> Iterator[tuple[int, Array, Array]]:

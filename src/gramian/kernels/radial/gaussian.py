@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array
@@ -33,9 +34,7 @@ class Gaussian(Radial):
     R2 0.991
     """
 
-    @property
-    def scale(self) -> float:
-        return -0.5
+    scale: ClassVar[float] = -0.5
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         # The clamp costs a pass: it is left out where the rows exclude subnormal entries.

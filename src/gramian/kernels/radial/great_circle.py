@@ -42,11 +42,9 @@ class _Arc(Radial):
     """The exponential kernel of the great-circle distance of points on a sphere."""
 
     radius: float = 1.0
-    sharp: ClassVar[bool] = True
 
-    @property
-    def scale(self) -> float:
-        return 1.0
+    scale: ClassVar[float] = 1.0
+    sharp: ClassVar[bool] = True
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         across = 2 * self.radius / self.lengthscale
@@ -118,6 +116,8 @@ class Haversine(Mapped):
     degrees: bool = True
     radius: float = EARTH_RADIUS_KM
 
+    dim: ClassVar[int | None] = 2
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.lengthscale, tuple):
@@ -130,10 +130,6 @@ class Haversine(Mapped):
                 f"{self.profile!r}"
             )
         as_positive(self.radius, "radius")
-
-    @property
-    def dim(self) -> int | None:
-        return 2
 
     def with_names(self, names: Sequence[str] | None) -> Kernel:
         """Return this kernel; raise ValueError if the names are (longitude, latitude)."""

@@ -41,15 +41,10 @@ class L1Laplacian(LengthscaleKernel):
     R2 0.990
     """
 
+    stationary: ClassVar[bool] = True
+    instead: ClassVar[str] = "kernel='laplacian'"
+    differentiable: ClassVar[bool] = True
     norm: ClassVar[float] = 1.0
-
-    @property
-    def stationary(self) -> bool:
-        return True
-
-    @property
-    def instead(self) -> str:
-        return "kernel='laplacian'"
 
     def prepare(self, points: Array, side: Side) -> Prepared:
         return (self.scaled(points),)
@@ -64,10 +59,6 @@ class L1Laplacian(LengthscaleKernel):
     ) -> Float[Array, "b m"]:
         distance = xp.clip_(xp.cdist(left[0], right[0], p=1.0), max=deepest(out.dtype))
         return xp.exp(xp.assign_(out, xp.negative_(distance)), out=out)
-
-    @property
-    def differentiable(self) -> bool:
-        return True
 
     def gradients(
         self,
@@ -96,6 +87,3 @@ class L1Laplacian(LengthscaleKernel):
     def rounding(self, left: Prepared, right: Prepared, eps: float) -> float:
         norms = (xp.abs(side[0]).sum(axis=1) for side in (left, right))
         return max(eps, eps * min(float(norm.max()) if len(norm) else 0.0 for norm in norms))
-
-    def diag(self, x: Array) -> Float[Array, " b"]:
-        return xp.ones(x.shape[0], x.dtype, like=x)

@@ -43,11 +43,8 @@ class Laplacian(Radial):
     R2 0.46
     """
 
+    scale: ClassVar[float] = 1.0
     sharp: ClassVar[bool] = True
-
-    @property
-    def scale(self) -> float:
-        return 1.0
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         return xp.exp_(xp.negative_(_root(s)))
@@ -101,13 +98,8 @@ class Matern32(Radial):
     penalty 1e-03, R2 0.53
     """
 
-    @property
-    def scale(self) -> float:
-        return 3.0
-
-    @property
-    def slope(self) -> float:
-        return 1 / 2
+    scale: ClassVar[float] = 3.0
+    slope: ClassVar[float] = 1 / 2
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         u = _root(s)
@@ -142,13 +134,8 @@ class Matern52(Radial):
     R2 0.998
     """
 
-    @property
-    def scale(self) -> float:
-        return 5.0
-
-    @property
-    def slope(self) -> float:
-        return 1 / 6
+    scale: ClassVar[float] = 5.0
+    slope: ClassVar[float] = 1 / 6
 
     def profile(self, s: Array, *, underflow: bool = True) -> Array:
         u = _root(s)

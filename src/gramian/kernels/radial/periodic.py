@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
@@ -46,6 +46,8 @@ class Periodic(Mapped):
     """
 
     period: Any = 1.0
+
+    differentiable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,10 +93,6 @@ class Periodic(Mapped):
         # fraction.
         angles = 2 * math.pi * (turns - turns.round())
         return xp.cast(xp.concat([xp.cos(angles), xp.sin(angles)], axis=1), points.dtype)
-
-    @property
-    def differentiable(self) -> bool:
-        return True
 
     def gradients(
         self,
