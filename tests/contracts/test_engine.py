@@ -25,7 +25,6 @@ from gramian.data import SparseRows
 from gramian.engines import choose_covering, native_engine
 from gramian.engines._compiled.kernels import instructions
 from gramian.engines._devices import count_devices
-from gramian.engines._tiles import gradients as _gradients
 from gramian.engines._tiles import tiled as _tiled
 from gramian.engines.tiled_engine import tiled_on
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Linear
@@ -437,7 +436,7 @@ def test_an_interruption_ends_the_work_of_the_threads(threaded, verb, rng, monke
 
             return _workers.run(threads, watched, items, stop, **given)
 
-        for module in (native_engine, _tiled, _gradients):
+        for module in (native_engine, _tiled):
             monkeypatch.setattr(module, "run", run)
         with pytest.raises(KeyboardInterrupt):
             LONG[verb](threaded(1), x)

@@ -21,10 +21,10 @@ from ._compiled.kernels import (
     is_built,
     is_compiled,
 )
-from ._tiles.gradients import TiledGradients, check_gradients
 from ._tiles.precision import unscale_kernel
 from ._tiles.sizes import PARTS_PER_THREAD, bounds_of, sum_of
-from ._tiles.tiled import Tiled, is_empty, is_given
+from ._tiles.tiled import Tiled, is_given
+from ._tiles.tiles import check_gradients, is_empty
 from .base import Engine
 
 MIN_PART_ROWS = 48
@@ -261,7 +261,7 @@ class NativeEngine(Engine):
         self._check_covered(kernel, x)
         factor, plain = unscale_kernel(kernel)
         if is_empty(x, z) or not has_compiled_slopes(plain):
-            return TiledGradients(threads=self.threads)(kernel, x, z, v)
+            return self._tiles.gradients(kernel, x, z, v)
         # The tiles for products of bfloat16 pieces have no slopes.
         settings = replace(self._settings, precision="exact")
         tiles = Compiled.build(plain, z, x.dtype, settings, None)
@@ -292,7 +292,7 @@ class NativeEngine(Engine):
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
         # A kernel without compiled tiles is computed by tiles of NumPy within the same budget.
-        return max(compiled, Tiled(threads=threads).workspace_bytes(m, d, t, itemsize))
+        return max(compiled, self._tiles.workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         return self._tiles.row_bytes(d, t, itemsize)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _arrays as xp
-from .._arrays import Array, Float
-from ..kernels import Kernel
-from ._tiles.gradients import TiledGradients
 from ._tiles.sizes import DEVICE_TILE_BYTES, TILE_BYTES
 from ._tiles.tiled import Tiled
 from .base import Engine
@@ -37,11 +34,6 @@ class TiledEngine(Tiled, Engine):
     device: str = "cpu"
     tile_bytes: int = TILE_BYTES
     threads: int | None = None
-
-    def gradients(
-        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
-    ) -> Float[Array, "b t d"]:
-        return TiledGradients(self.device, self.tile_bytes, self.threads)(kernel, x, z, v)
 
 
 def tiled_on(device: str) -> TiledEngine:

@@ -18,9 +18,9 @@ from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
 from ._fused.distances import PRODUCT_PRECISIONS
 from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
-from ._tiles.gradients import TiledGradients, check_gradients
 from ._tiles.precision import unscale_kernel
-from ._tiles.tiled import Tiled, is_empty, is_given
+from ._tiles.tiled import Tiled, is_given
+from ._tiles.tiles import check_gradients, is_empty
 from .base import DEVICE_BLOCK, Engine
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class TritonEngine(Engine):
             precise = replace(self, precision="3xtf32") if self.precision == "3xbf16" else self
             _, K = precise._fused_tiles(plain, x, z, None)
         if K is None:  # a kink, the l1 distance, or digits that float32 lacks
-            return TiledGradients(self.device)(kernel, x, z, v)
+            return self._tiles.gradients(kernel, x, z, v)
         compute = import_module(f"{__package__}._fused.gradients").gradients
         out: Array = compute(plain, *(self._send(u) for u in (x, z, v)), K)
         return xp.to_device(out.mul_(factor), xp.device_of(x))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 
 from .. import _arrays as xp
 from .. import _linalg as la
 from .._arrays import Array, Float, Int
+from .._arrays.elementwise import NATIVE_MODULE
 from ..engines import compiled_tiles
-from ..engines.stored_products import multiply
 
 BLOCK_ROWS, BLOCK_COLUMNS = 256, 1024
 """Size of a block that is read from memory once, and from the cache for its second product;
@@ -142,3 +143,28 @@ def residual(
 def transpose_vectors(v: Float[Array, "m t"], dtype: xp.DType) -> Float[Array, "t m"]:
     """Return the transpose of vectors in the dtype of the entries, each contiguous."""
     return xp.contiguous(xp.cast(xp.detach(v), dtype).T)
+
+
+def multiply(
+    entries: Float[Array, "n m"],
+    some: Int[Array, " k"] | None,
+    bounds: tuple[int, int],
+    *,
+    v: Float[Array, "t m"] | None = None,
+    weights: Float[Array, " k"] | None = None,
+    targets: Float[Array, "k t"] | None = None,
+    products: Float[Array, "b t"] | None = None,
+    sums: Float[Array, "t c"] | None = None,
+    chained: bool = False,
+) -> None:
+    """Multiply a range of rows of a stored matrix E; each row is read from memory once.
+
+    Writes E v to `products` and adds E' W (E v - y), or if not `chained` E' W (-y), for the first
+    columns of E to `sums`. The vectors `v` have the dtype of the entries, all others are float64.
+    Sums run in the dtype of the entries over 256 terms, and in float64 beyond. The best
+    instructions of the machine are used; the compiled tiles must be installed.
+    """
+    t = next(len(argument) for argument in (v, sums) if argument is not None)
+    import_module(NATIVE_MODULE).multiply_stored(
+        "best", entries, some, *bounds, v, weights, targets, products, sums, t, chained
+    )

@@ -1,9 +1,9 @@
-"""Products with a kernel matrix, tile by tile, by NumPy on the host or by torch on a device."""
+"""Products and gradients, tile by tile, by NumPy on the host or by torch on a device."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,14 +13,24 @@ from ..._parallel.workers import run
 from ..._sparse import slice_rows
 from ...kernels import Kernel
 from .sizes import PARTS_PER_THREAD, TILE_COLUMNS, TileSizes, bounds_of, steps, sum_of
-from .tiles import PART_ROWS, Tiles, across, multiply_down, pays, residual_down
+from .tiles import (
+    PART_ROWS,
+    Tiles,
+    across,
+    check_gradients,
+    is_empty,
+    multiply_down,
+    pays,
+    residual_down,
+)
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Tiled(TileSizes):
-    """The four products of an engine; arguments as for `Engine`."""
+    """The products and gradients of an engine; arguments as for `Engine`."""
 
     def matvec(
         self,
@@ -139,9 +149,7 @@ class Tiled(TileSizes):
             return out
 
         workers = range(min(threads, len(columns)))
-        # A device runs one call after the other anyway: threads would only compete for its memory.
-        parts = map(part, workers) if not self.on_host else run(threads, part, workers, tiles.stop)
-        return xp.to_device(sum_of(parts), xp.device_of(x))
+        return xp.to_device(sum_of(self._run(part, workers, tiles)), xp.device_of(x))
 
     def block(
         self, kernel: Kernel, x: Array, z: Array, *, diagonal: int | None = None
@@ -162,6 +170,47 @@ class Tiled(TileSizes):
         for _ in self._over_rows(part, tiles, rows):
             pass
         return xp.to_device(out, xp.device_of(x))
+
+    def gradients(
+        self, kernel: Kernel, x: Array, z: Array, v: Float[Array, "m t"]
+    ) -> Float[Array, "b t d"]:
+        """Return gradients in float64, see `Engine.gradients`.
+
+        Tiles are computed in float64 if float32 distances would lose digits, or the kernel has a
+        kink at zero.
+        """
+        check_gradients(kernel, x)
+        (b, d), t = x.shape, v.shape[1]
+        if is_empty(x, z) or t == 0:
+            return xp.zeros((b, t, d), xp.float64, like=x)
+        # The slope near a kink changes by its whole size within the rounding of float32 rows.
+        sides = (xp.to_float64(x), xp.to_float64(z)) if kernel.kinked else (x, z)
+        tiles = self._tiles(kernel, *sides, None)
+        # A sum over many rows magnifies rounding: tiles keep the type in which `build` has prepared
+        # the rows, which may be wider than the type of the rows themselves.
+        dtype = tiles.left[0].dtype
+        rows, cols = self._gradient_shape(tiles, dtype.itemsize)
+        v = xp.cast(xp.to_device(v, tiles.device), dtype)
+        columns = [(right, v[j:j_end]) for j, j_end, right in tiles.columns(cols)]
+        out = xp.zeros((b, t, d), xp.float64, device=tiles.device)
+
+        def part(bounds: tuple[int, int]) -> None:
+            for i, i_end in steps(*bounds, rows):
+                left_tile = tiles.row(i, i_end)
+                for right, v_j in columns:
+                    tiles.stop.check()
+                    out[i:i_end] += kernel.gradients(left_tile, right, v_j)
+
+        for _ in self._over_rows(part, tiles, rows):
+            pass
+        return xp.to_device(out, xp.device_of(x))
+
+    def _gradient_shape(self, tiles: Tiles, itemsize: int) -> tuple[int, int]:
+        """Return the shape of a tile; its columns times v, and its result, must be no larger."""
+        width = max(side.shape[1] for side in tiles.right)
+        numbers = self._tile_bytes() // itemsize
+        cols = min(tiles.m, TILE_COLUMNS, max(numbers // width, 1))
+        return max(min(numbers // cols, numbers // width), 1), cols
 
     def _multiply_factored(self, tiles: Tiles, v: Array) -> Array:
         """Return K v as L (R' v)."""
@@ -196,16 +245,16 @@ class Tiled(TileSizes):
     def _over_rows(
         self, part: Callable[[tuple[int, int]], Result], tiles: Tiles, rows: int
     ) -> Iterator[Result]:
-        threads = self.workers()
-        bounds = bounds_of(tiles.n, rows, threads * PARTS_PER_THREAD)
+        bounds = bounds_of(tiles.n, rows, self.workers() * PARTS_PER_THREAD)
+        return self._run(part, bounds, tiles)
+
+    def _run(
+        self, part: Callable[[Item], Result], items: Iterable[Item], tiles: Tiles
+    ) -> Iterator[Result]:
+        # A device runs one call after the other anyway: threads would only compete for its memory.
         if not self.on_host:
-            return map(part, bounds)
-        return run(threads, part, bounds, tiles.stop)
-
-
-def is_empty(x: Array, z: Array) -> bool:
-    """Return whether the matrix of these rows and columns has no entries."""
-    return x.shape[0] == 0 or z.shape[0] == 0
+            return map(part, items)
+        return run(self.workers(), part, items, tiles.stop)
 
 
 def _matrix(buffer: Array, rows: int, cols: int) -> Array:

@@ -152,6 +152,25 @@ def _prepare_side(
     return whole_side
 
 
+def is_empty(x: Array, z: Array) -> bool:
+    """Return whether the matrix of these rows and columns has no entries."""
+    return x.shape[0] == 0 or z.shape[0] == 0
+
+
+def check_gradients(kernel: Kernel, x: Array) -> None:
+    """Raise ValueError if a kernel has no gradients, or rows are sparse."""
+    if not kernel.differentiable:
+        raise ValueError(
+            f"{kernel!r} has no gradients; the class of a kernel of the distance or of the inner "
+            "product needs `derivative`, any other `differentiable` and `gradients`"
+        )
+    if is_sparse(x):
+        raise ValueError(
+            "gradients need dense rows, but these are sparse: a gradient has as many numbers as a "
+            "row has features; pass x.to_dense() for some rows at a time"
+        )
+
+
 PART_ROWS = 1 << 12
 """Rows of a part at least, which has a sum of its own over all columns of the factors."""
 
