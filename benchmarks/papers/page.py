@@ -38,8 +38,8 @@ PAPERS = {
         {
             "algorithms 1 and 2": ("solvers/falkon.py", "Falkon"),
             "equations (10), (13), appendix A": ("preconditioners/falkon.py", "Falkon"),
-            "equations (11), (12)": ("solvers/nystrom/falkon_gd.py", "FalkonGD"),
-            "equation (6) on problem (8)": ("solvers/nystrom/nystrom_gd.py", "NystromGD"),
+            "equations (11), (12)": ("solvers/nystrom/gradient_descent.py", "FalkonGD"),
+            "equation (6) on problem (8)": ("solvers/nystrom/gradient_descent.py", "NystromGD"),
             "NYTRO [23]": ("solvers/nystrom/nytro.py", "Nytro"),
             "stochastic gradients of problem (8)": ("solvers/nystrom/nystrom_sgd.py", "NystromSGD"),
         },
@@ -109,8 +109,8 @@ PAPERS = {
             "algorithms 1 and 4": ("solvers/askotch/askotch.py", "ASkotch"),
             "algorithm 1, lines 5 to 12": ("solvers/askotch/block_rules.py", "ASkotch"),
             "algorithm 2": ("lowrank/randomized.py", "ASkotch"),
-            "section B.2, test matrices": ("lowrank/sketches.py", "ASkotch"),
-            "algorithm 3": ("lowrank/power.py", "ASkotch"),
+            "section B.2, test matrices": ("lowrank/randomized.py", "ASkotch"),
+            "algorithm 3": ("lowrank/eigenvalues.py", "ASkotch"),
             "algorithm 5, section B.5": ("solvers/sketchy_saga/sketchy_saga.py", "SketchySAGA"),
         },
         [

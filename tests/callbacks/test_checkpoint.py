@@ -87,7 +87,7 @@ def assert_same_state(a: Any, b: Any) -> None:
 
 
 CG = "residual direction energy active checked checked_at lanczos best least"
-EIGENPRO = "seed settings first least epochs lost"
+EIGENPRO = "seed settings first lost least epochs"
 FIELDS = {
     "direct": ("State", ""),
     "pcg": ("PCGState", f"{CG} seed wide direct"),

@@ -8,9 +8,7 @@ classmethod and the methods that its solver needs.
 
 from __future__ import annotations
 
-from ._root import cholesky_with_jitter_
-from .block_cholesky import BlockCholesky, blocks_of_rows
-from .block_low_rank import BlockLowRank
+from .block_cholesky import BlockCholesky, BlockLowRank, blocks_of_rows
 from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
 from .low_rank import InverseOfEach, LowRankInverse
@@ -23,5 +21,4 @@ __all__ = [
     "InverseOfEach",
     "LowRankInverse",
     "blocks_of_rows",
-    "cholesky_with_jitter_",
 ]

@@ -11,13 +11,15 @@ from .._arrays import Array, Float, Int, RandomStream
 from ..data import RowSource
 from ..lowrank import POWER_SAFETY
 from ..operators import KernelOperator, largest_diagonal
-from ._sample import ResidualMatrix, Sample, largest_residual
-from .eigenpairs import (
+from .samples import (
     MOST_EIGENPAIRS,
+    ResidualMatrix,
+    Sample,
     automatic_rank,
     automatic_subsample,
     compute_eigenpairs,
     flattening,
+    largest_residual,
     most_eigenpairs,
     target_batch,
 )

@@ -67,8 +67,7 @@ from .loop.loop import (
 from .loop.state import State, StopReason
 from .newton.newton import Newton
 from .newton.stages import NewtonState
-from .nystrom.falkon_gd import FalkonGD
-from .nystrom.nystrom_gd import NystromGD
+from .nystrom.gradient_descent import FalkonGD, NystromGD
 from .nystrom.nystrom_sgd import NystromSGD
 from .nystrom.nytro import Nytro
 from .nystrom.state import DescentState, NytroState, StochasticState

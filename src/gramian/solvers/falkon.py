@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 
 from .. import _arrays as xp
 from .._arrays import Array, Int, RandomStream
+from .._linalg import ROUNDING_UNITS
 from ..data import Targets
 from ..preconditioners import FalkonFactor
-from ..preconditioners._root import ROUNDING_UNITS
 from ..preconditioners.falkon import CHEAP_PRODUCTS, ROUNDING_ROWS
 from ..problems import NystromProblem
 from .base import Solver, solvers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, RandomStream
 
@@ -30,10 +32,7 @@ def draw_distinct(n: int, size: int, rng: RandomStream) -> Int[Array, " size"]:
 
 def _first_positions(values: Array) -> Array:
     """Return the positions at which a value occurs for the first time, in order."""
-    _, inverse = xp.unique(values, return_inverse=True)
-    first = xp.full((int(inverse.max()) + 1 if len(values) else 0,), len(values))
-    first = xp.minimum_at(first, inverse, xp.arange(len(values)))
-    return xp.sort(first)
+    return np.sort(np.unique(values, return_index=True)[1])
 
 
 def draw_thinned(n: int, probability: float, rng: RandomStream) -> Int[Array, " r"]:

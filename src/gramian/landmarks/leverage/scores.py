@@ -99,7 +99,7 @@ class Scorer:
         K = K.fitting_device(DICTIONARY_MATRICES * 8 * len(dictionary) ** 2)
         A = gram(K, points)
         return cls(
-            K, points, _regularised_factor(A, shift * xp.cast_like(dictionary.copies, A)), shift
+            K, points, _regularised_factor_(A, shift * xp.cast_like(dictionary.copies, A)), shift
         )
 
     def __call__(self, index: Int[Array, " r"] | None = None) -> Float[Array, " r"]:
@@ -174,7 +174,7 @@ def own_scores(
     A = gram(K.fitting_device(DICTIONARY_MATRICES * 8 * len(copies) ** 2), points)
     # Before the factorisation overwrites the diagonal of A.
     bound = (xp.to_host(xp.diagonal(A)) / shift).clip(max=1.0)
-    R = _regularised_factor(A, shift * xp.cast_like(copies, A))
+    R = _regularised_factor_(A, shift * xp.cast_like(copies, A))
     scores = copies * (1 - shift * copies * xp.to_host(la.inverse_diagonal_(R)))
     return xp.minimum(scores.clip(min=0.0), bound)
 
@@ -186,22 +186,13 @@ def gram(K: KernelOperator, points: Array) -> Float[Array, "k k"]:
     return replace(K, rows=own, cols=own).dense()
 
 
-def _regularised_factor(A: Array, ridge: Array) -> Float[Array, "k k"]:
-    """Return R, upper triangular, with R'R = A + diag(ridge), plus a jitter if it is singular."""
+def _regularised_factor_(A: Array, ridge: Array) -> Float[Array, "k k"]:
+    """Overwrite A by R, upper triangular: R'R = A + diag(ridge), with a jitter if singular."""
     la.prepare_(A)
-    jitter = 0.0
-    while True:
-        # A failed factorisation overwrites its matrix, so each attempt has a copy.
-        R = la.by_columns(xp.copy(A))
-        xp.add_(xp.diagonal(R), ridge + jitter)
-        try:
-            la.cholesky_(R)
-        except la.NotPositiveDefinite:
-            jitter = max(
-                10 * jitter, la.FLOAT64_EPS * float(xp.diagonal(A).sum()) or la.FLOAT64_EPS
-            )
-        else:
-            return R
+    R = la.by_columns(A)
+    xp.add_(xp.diagonal(R), ridge)
+    la.cholesky_with_jitter_(R, xp.float64)
+    return R
 
 
 def spectrum(K: KernelOperator, dictionary: Dictionary) -> Spectrum:

@@ -10,7 +10,7 @@ from ... import _arrays as xp
 from ... import _linalg as la
 from ..._arrays import Array, Float, Int, RandomStream
 from ...lowrank import POWER_SAFETY, largest_eigenvalue, randomized_nystrom
-from ...preconditioners import LowRankInverse, cholesky_with_jitter_
+from ...preconditioners import LowRankInverse
 from ...problems import FullProblem
 
 BLOCK_SOLVERS = ("auto", "exact", "nystrom", "none")
@@ -146,15 +146,7 @@ def _exact(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
     # Subnormal entries would slow the factorisation down by an order of magnitude.
     la.flush_tiny_(A)
     xp.add_(xp.diagonal(A), ridge.reshape(-1))
-    diagonal, singular = xp.copy(xp.diagonal(A)), False
-    try:
-        la.cholesky_(A)
-    except la.NotPositiveDefinite:
-        singular = True
-        # The failed factorisation has overwritten the upper triangle.
-        la.mirror_lower_(A)
-        xp.assign_(xp.diagonal(A), diagonal)
-        cholesky_with_jitter_(A, xp.float64)
+    singular = la.cholesky_with_jitter_(A, xp.float64) > 0
     diagonals = xp.square(la.solve_triangular(A, units, lower=False, transpose=True)).sum(axis=0)
     return Block(index, _Cholesky(A), 1.0, float(ridge.min() * diagonals.mean()), singular)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,11 +11,11 @@ from ..._arrays import Array, Float, RandomStream
 from ...data import Shuffle
 from ...operators import DenseBlock, KernelOperator
 from ...preconditioners import EigenProFactor
-from ...preconditioners.eigenpairs import most_eigenpairs
+from ...preconditioners.samples import most_eigenpairs
 from ...problems import FullProblem
-from ..base import Solver, solvers
+from ..base import solvers
 from ..cost import ProblemSize, StoresEntries
-from ..loop.minibatches import BatchErrors, EpochPart, relative_weights
+from ..loop.minibatches import BatchErrors, EpochPart, MiniBatchSolver, relative_weights
 from ..loop.state import (
     BATCH_ERROR,
     EPOCH_KEY,
@@ -23,8 +23,7 @@ from ..loop.state import (
     RESIDUAL_KEY,
     State,
     check_residual,
-    draw_seed,
-    starting_coef,
+    starting_iteration,
 )
 from .settings import EigenProSettings
 from .state import EigenProState
@@ -32,7 +31,7 @@ from .state import EigenProState
 
 @solvers.register("eigenpro2")
 @dataclass(frozen=True)
-class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProState]):
+class EigenPro2(EigenProSettings, StoresEntries, MiniBatchSolver[FullProblem, EigenProState]):
     r"""EigenPro 2 [1]_: stochastic gradient descent on K coef = y, preconditioned by a subsample.
 
     For each mini-batch B, with S and U of the `EigenProFactor` (algorithm 3 of [2]_):
@@ -111,17 +110,6 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
     dense_centers: ClassVar[bool] = True
     allows_zero_penalty: ClassVar[bool] = True
 
-    def iterate(
-        self, problem: FullProblem, state: State | None = None, *, rng: RandomStream | None = None
-    ) -> Iterator[EigenProState]:
-        seed = state.seed if isinstance(state, EigenProState) else draw_seed(rng)
-        system = self.system(problem, seed)
-        s = state if isinstance(state, EigenProState) else _start(problem, state, seed, system)
-        yield s
-        while True:
-            s = self.next(problem, system, s)
-            yield s
-
     def peak_bytes(self, size: ProblemSize, *, mapped: bool = False) -> int:
         return size.vector_bytes + self.sample_bytes(size.n) + self.kept_bytes(size)
 
@@ -158,8 +146,17 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
         eta = self.step_scale * P.step(m)
         return Descent(problem.K, P, Shuffle(n, m, seed), eta, problem.ridge, ridge, omega)
 
-    def next(self, problem: FullProblem, system: Descent, s: EigenProState) -> EigenProState:
-        """Return the state after the next part of an epoch."""
+    def setup(self, problem: FullProblem, seed: int) -> tuple[FullProblem, Descent]:
+        return problem, self.system(problem, seed)
+
+    def start(
+        self, S: tuple[FullProblem, Descent], coef: Array, state: State | None
+    ) -> EigenProState:
+        iteration, (_, system) = starting_iteration(state), S
+        return EigenProState(iteration, coef, seed=system.shuffle.seed, settings=system.settings())
+
+    def next(self, S: tuple[FullProblem, Descent], s: EigenProState) -> EigenProState:
+        problem, system = S
         part = EpochPart.after(s.iteration, len(system.shuffle), self.states_per_epoch)
         batches = system.shuffle.indices(part.epoch, part.start, part.stop)
         # The loop works in place, and a yielded tensor must not change.
@@ -178,13 +175,6 @@ class EigenPro2(EigenProSettings, StoresEntries, Solver[FullProblem, EigenProSta
             settings=s.settings,
             **s.progress(errors, part.length),
         )
-
-
-def _start(problem: FullProblem, state: State | None, seed: int, system: Descent) -> EigenProState:
-    coef = starting_coef(state, xp.to_float64(problem.rhs))
-    return EigenProState(
-        0 if state is None else state.iteration, coef, seed=seed, settings=system.settings()
-    )
 
 
 @dataclass(frozen=True)

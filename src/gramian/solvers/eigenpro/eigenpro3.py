@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ... import _arrays as xp
-from ..._arrays import RandomStream
+from ..._arrays import Array, RandomStream
 from ..._messages.checks import check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
-from ..base import Solver, solvers
-from ..loop.minibatches import BatchErrors, EpochPart, load_centers, relative_weights
-from ..loop.state import BATCH_ERROR, EPOCH_KEY, State, draw_seed, refuse_beyond, starting_coef
+from ..base import solvers
+from ..loop.minibatches import (
+    BatchErrors,
+    EpochPart,
+    MiniBatchSolver,
+    check_batch_error,
+    load_centers,
+    relative_weights,
+)
+from ..loop.state import BATCH_ERROR, EPOCH_KEY, State, starting_iteration
 from .costs import CENTERS_PER_DIRECTION, FEATURES_SHARE, EigenPro3Costs
 from .projection import build_projection, check_projection, resolve_delay, resolve_projection
 from .setup import Setup, change_of_rows
@@ -26,7 +31,7 @@ MEAN_OF_LAST = 8
 
 @solvers.register("eigenpro3")
 @dataclass(frozen=True)
-class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
+class EigenPro3(EigenPro3Costs, MiniBatchSolver[NystromProblem, EigenPro3State]):
     r"""EigenPro 3 [1]_, at scale with the delayed projection of EigenPro 4 [2]_.
 
     The function :math:`f = K_{\cdot Z}\, \alpha` takes steps against the stochastic gradient
@@ -199,22 +204,15 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
             problem, K, P, K_Zs_U, projection, batches, omega, eta, delay, self.augment, settings
         )
 
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
-    ) -> Iterator[EigenPro3State]:
-        p, t = problem.K.shape[1], problem.targets.shape[1]
-        seed = state.seed if isinstance(state, EigenPro3State) else draw_seed(rng)
-        coef = starting_coef(state, xp.to_float64(xp.zeros((p, t), like=problem.targets)))
-        setup = self.setup(problem, seed)
-        s = state if isinstance(state, EigenPro3State) else setup.start(coef, state)
-        yield s
-        while True:
-            s = self.next(setup, s)
-            yield s
+    def start(self, S: Setup, coef: Array, state: State | None) -> EigenPro3State:
+        return EigenPro3State(
+            starting_iteration(state),
+            coef,
+            seed=S.batches.seed,
+            settings=S.settings,
+            last=coef,
+            count=0,
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -234,11 +232,7 @@ class EigenPro3(EigenPro3Costs, Solver[NystromProblem, EigenPro3State]):
         Augmented batches are not compared, since their errors belong to other rows. Cost: 2 n p
         kernel evaluations.
         """
-        batch_error = state.metrics.get(BATCH_ERROR)
-        if batch_error is None or self.augment is not None:
-            return
         # Either may have been changed in the file: the mean is the model, and the iterate
         # continues.
-        for coef in (state.last, state.coef):
-            r = problem.K @ coef - xp.to_float64(problem.targets)
-            refuse_beyond("an error", math.sqrt(batch_error), float(xp.sqrt(xp.square(r).mean())))
+        if self.augment is None:
+            check_batch_error(problem, state, (state.last, state.coef))

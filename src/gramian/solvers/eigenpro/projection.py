@@ -12,7 +12,7 @@ from ..._arrays import Array, Float, RandomStream
 from ..._messages.checks import as_count, check_count_or_auto
 from ...data import EPOCH_STRIDE, Shuffle
 from ...operators import KernelOperator, materialize
-from ...preconditioners import EigenProFactor, cholesky_with_jitter_
+from ...preconditioners import EigenProFactor
 from ..loop.minibatches import BatchErrors
 from .eigenpro2 import Descent, EigenPro2
 
@@ -52,7 +52,7 @@ class ExactProjection(Projection):
         """Factorise K_ZZ."""
         R = la.by_columns(xp.to_float64(K_ZZ).dense())
         la.prepare_(R)
-        cholesky_with_jitter_(R, K_ZZ.dtype)
+        la.cholesky_with_jitter_(R, K_ZZ.dtype, always=True)
         return cls(R)
 
     def solve(self, h: Float[Array, "p t"], key: int) -> Float[Array, "p t"]:

@@ -11,7 +11,7 @@ from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...lowrank import block_columns
 from ...operators import KernelOperator
 from ...preconditioners import EigenProFactor
-from ...preconditioners.eigenpairs import (
+from ...preconditioners.samples import (
     BYTES_PER_PAIR,
     LARGE_SAMPLE,
     MANY_ROWS,

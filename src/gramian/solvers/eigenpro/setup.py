@@ -13,9 +13,8 @@ from ...operators import DenseBlock, KernelOperator, materialize
 from ...preconditioners import EigenProFactor
 from ...problems import NystromProblem
 from ..loop.minibatches import EpochPart
-from ..loop.state import State
 from .projection import Projection
-from .state import EigenPro3State, Product, Segment, Step
+from .state import Product, Segment, Step
 from .temporary_centers import TemporaryCenters
 
 CHUNK_ROWS, CHUNK_ENTRIES = 1024, 1 << 21
@@ -49,13 +48,6 @@ class Setup:
     delay: int
     augment: Augmentation | None
     settings: dict[str, int | float]
-
-    def start(self, coef: Float[Array, "p t"], state: State | None) -> EigenPro3State:
-        """Return the state before the first step, with these coefficients."""
-        iteration = 0 if state is None else state.iteration
-        return EigenPro3State(
-            iteration, coef, seed=self.batches.seed, settings=self.settings, last=coef, count=0
-        )
 
     def minibatches(self, part: EpochPart) -> Iterator[Minibatch]:
         """Yield the batches of part of an epoch; augmentation draws with a generator per batch."""

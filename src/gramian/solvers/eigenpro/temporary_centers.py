@@ -104,8 +104,8 @@ class TemporaryCenters:
     def clear(self) -> None:
         """Reset the function to zero after a projection."""
         self._used, self._stepped = 0, False
-        xp.zero_(self._b)
-        xp.zero_(self._h)
+        xp.fill_(self._b, 0)
+        xp.fill_(self._h, 0)
 
 
 def _empty(K: KernelOperator, rows: int) -> Array:

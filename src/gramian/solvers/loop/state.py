@@ -121,6 +121,11 @@ def draw_seed(rng: RandomStream | None) -> int:
     return 0 if rng is None else int(rng.integers(2**31))
 
 
+def starting_iteration(state: State | None) -> int:
+    """Return the iteration from which a solver counts; 0 without a state."""
+    return 0 if state is None else state.iteration
+
+
 def starting_coef(state: State | None, like: Array) -> Array:
     """Return the coefficients of a given state as the start of a solver; zeros without a state."""
     if state is None:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from ... import _arrays as xp
-from ..._arrays import Array, RandomStream
+from ..._arrays import Array, Float, RandomStream
 from ..._messages.checks import as_count, check_count_or_auto
-from ..._messages.errors import ParameterError
-from ...data import Batches
+from ...data import Batches, as_rows
+from ...lowrank import POWER_SAFETY, largest_eigenvalue
+from ...operators import KernelOperator
 from ...problems import NystromProblem
 from ..base import solvers
 from ..cost import ProblemSize
-from ..loop.minibatches import BatchErrors, EpochPart, load_centers, relative_weights
-from ..loop.state import BATCH_ERROR, EPOCH_KEY, State, draw_seed, refuse_beyond
-from .base import NystromDescent
-from .coordinates import COORDINATE_FORMS, Coordinates
+from ..loop.minibatches import (
+    BatchErrors,
+    EpochPart,
+    MiniBatchSolver,
+    check_batch_error,
+    kernel_block,
+    load_centers,
+    relative_weights,
+)
+from ..loop.state import BATCH_ERROR, EPOCH_KEY, State, starting_iteration
+from .coordinates import Coordinates
+from .gradient_descent import NystromDescent, check_coordinates
 from .state import StochasticState
-from .stochastic import STEP_ROWS, Setup
 
 AUTOMATIC_BATCH = 256
 """Rows of an automatic batch."""
@@ -28,10 +36,13 @@ AUTOMATIC_BATCH = 256
 MEAN_OF_LAST = 8
 """The mean of iterates covers about the last eighth of them."""
 
+STEP_ROWS = 1000
+"""Rows from which the step length is estimated."""
+
 
 @solvers.register("nystromsgd")
 @dataclass(frozen=True)
-class NystromSGD(NystromDescent[StochasticState]):
+class NystromSGD(MiniBatchSolver[NystromProblem, StochasticState], NystromDescent[StochasticState]):
     r"""Stochastic gradient descent on the Nystrom problem, equation (8) of [1]_.
 
     For each mini-batch B of b rows, with relative observation weights :math:`\Omega`,
@@ -104,7 +115,7 @@ class NystromSGD(NystromDescent[StochasticState]):
         """Run the loop over batches in place, with alpha = B_0 beta."""
         errors = BatchErrors()
         for B, rows in batches:
-            K_Bm, y_B = S.kernel_block(rows), xp.to_float64(S.C.problem.targets[B])
+            K_Bm, y_B = kernel_block(S.K, rows), xp.to_float64(S.C.problem.targets[B])
             r = K_Bm @ S.C.to_coef(beta) - y_B
             errors.add(r, y_B)
             u = r if S.omega is None else S.omega[B, None] * r
@@ -113,12 +124,11 @@ class NystromSGD(NystromDescent[StochasticState]):
             count += 1
             # A mean of about the last eighth of the iterates: it removes the noise of the batches
             # without the first iterates, which are far off.
-            xp.lerp_(mean, beta, (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST))
+            mean += (MEAN_OF_LAST + 1) / (count + MEAN_OF_LAST) * (beta - mean)
             del K_Bm  # frees the block before the next one is allocated
         return errors
 
     def next(self, S: Setup, s: StochasticState) -> StochasticState:
-        """Return the state after part of an epoch."""
         part = EpochPart.after(s.iteration, len(S.batches), self.states_per_epoch)
         # The loop works in place, and a yielded tensor must not change.
         beta, mean = xp.copy(s.beta), xp.copy(s.mean)
@@ -131,10 +141,9 @@ class NystromSGD(NystromDescent[StochasticState]):
             beta=beta,
             mean=mean,
             count=s.count + part.stop - part.start,
-            first=errors.mse if s.first < 0 else s.first,
-            lost=s.has_diverged(errors.mse, errors.relative),
             seed=s.seed,
             settings=s.settings,
+            **s.progress(errors, part.length),
         )
 
     def setup(self, problem: NystromProblem, seed: int) -> Setup:
@@ -147,20 +156,16 @@ class NystromSGD(NystromDescent[StochasticState]):
         S = Setup(C, K, batches, relative_weights(problem), 0.0)
         return replace(S, tau=self.step_scale * S.stable_step())
 
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
-    ) -> Iterator[StochasticState]:
-        seed = state.seed if isinstance(state, StochasticState) else draw_seed(rng)
-        S = self.setup(problem, seed)
-        s = state if isinstance(state, StochasticState) else S.start(state)
-        yield s
-        while True:
-            s = self.next(S, s)
-            yield s
+    def start(self, S: Setup, coef: Array, state: State | None) -> StochasticState:
+        beta = S.C.from_coef(coef)
+        return StochasticState(
+            starting_iteration(state),
+            coef,
+            beta=beta,
+            mean=beta,
+            seed=S.batches.seed,
+            settings={"batch": S.batches.size, "step": S.tau},
+        )
 
     def build_coordinates(self, problem: NystromProblem) -> Coordinates:
         return Coordinates.build(problem, self.coordinates)
@@ -170,22 +175,15 @@ class NystromSGD(NystromDescent[StochasticState]):
 
         Cost: 2 n m kernel evaluations.
         """
-        batch_error = state.metrics.get(BATCH_ERROR)
-        if batch_error is None:
-            return
         C = self.build_coordinates(problem)
-        for coef in (C.to_coef(state.beta), C.to_coef(state.mean), state.coef):
-            r = problem.K @ coef - xp.to_float64(problem.targets)
-            refuse_beyond("an error", math.sqrt(batch_error), float(xp.sqrt(xp.square(r).mean())))
+        iterates = (C.to_coef(state.beta), C.to_coef(state.mean), state.coef)
+        check_batch_error(problem, state, iterates)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count_or_auto(self.batch, "batch")
         as_count(self.states_per_epoch, "states_per_epoch")
-        if self.coordinates not in COORDINATE_FORMS[:2]:
-            raise ParameterError(
-                "coordinates", self.coordinates, f"one of {', '.join(COORDINATE_FORMS[:2])}"
-            )
+        check_coordinates(self.coordinates)
 
     def evaluations(self, size: ProblemSize, iterations: int) -> int:
         return iterations * size.n * size.m + size.m * (2 * size.m + STEP_ROWS)
@@ -193,3 +191,42 @@ class NystromSGD(NystromDescent[StochasticState]):
     def steps(self, size: ProblemSize, iterations: int) -> int:
         b = AUTOMATIC_BATCH if self.batch == "auto" else int(self.batch)
         return iterations * math.ceil(size.n / min(b, size.n))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Constants of the loop of `NystromSGD`.
+
+    - `K`: the landmarks in memory or in a memory-mapped file.
+    - `omega`: observation weights relative to their mean.
+    - `tau`: step length.
+    """
+
+    C: Coordinates
+    K: KernelOperator
+    batches: Batches
+    omega: Float[Array, " n"] | None
+    tau: float = 0.0
+
+    def stable_step(self) -> float:
+        """Return 1 / (L + R² / b), from the rows of the first batches.
+
+        Cost: 1,000 m kernel evaluations, and 1,000 m² operations.
+        """
+        sample = replace(self.batches, size=min(STEP_ROWS, self.K.shape[0]))
+        B, x = next(iter(sample.epoch(0)))
+        K_Bm = xp.to_float64(replace(self.K, rows=as_rows(x)).dense())
+        weight = (
+            xp.ones(len(B), like=K_Bm) if self.omega is None else xp.cast_like(self.omega[B], K_Bm)
+        )
+        features = self.C.pull_back(xp.contiguous(K_Bm.T)) * xp.sqrt(weight)
+
+        def hessian(v: Array) -> Array:
+            return features @ (features.T @ v) / len(B) + self.C.ridge(v)
+
+        rng = RandomStream(self.batches.seed)
+        start = rng.standard_normal((len(features), 1), xp.float64)
+        L = POWER_SAFETY * largest_eigenvalue(hessian, xp.cast_like(start, features))
+        trace = float(xp.square(features).sum(axis=0).max())
+        # A kernel that vanishes at all rows leaves no curvature: any step serves.
+        return 1.0 / ((L + trace / self.batches.size) or 1.0)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ..._arrays import RandomStream
 from ..._messages.errors import ParameterError
 from ...problems import NystromProblem
 from ..base import solvers
 from ..conjugate_gradient import divide_active, dot_columns
 from ..loop.state import State
-from .base import NystromDescent
 from .coordinates import Coordinates
+from .gradient_descent import NystromDescent
 from .state import NytroState
 
 NYTRO_VARIANTS = ("gd", "cg")
@@ -75,32 +73,25 @@ class Nytro(NystromDescent[NytroState]):
     state_type: ClassVar[type] = NytroState
     allows_zero_penalty: ClassVar[bool] = True
 
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
-    ) -> Iterator[NytroState]:
-        """Run the loop of algorithm 1, or conjugate gradient, with alpha = T^-1 beta."""
-        C = self.build_coordinates(problem)
-        s = _start(C, state, self.step_scale)
-        gamma = s.settings["step"]
-        yield s
-        while True:
-            if self.variant == "gd":  # beta_k <- beta_{k-1} - gamma/n T^-T K'(K T^-1 beta - y)
-                after = C.step(s, s.beta - gamma * s.gradient)
-                s = NytroState.along(after, -after.gradient)
-            else:
-                p, q = s.direction, C.hessian(s.direction)
-                energy, curvature = dot_columns(s.gradient, s.gradient), dot_columns(p, q)
-                # Rounding or a zero gradient may leave no curvature: such a column stays.
-                step = divide_active(energy, curvature, curvature > 0)
-                g = s.gradient + step * q
-                after = C.move(s, s.beta + step * p, g)
-                ratio = divide_active(dot_columns(g, g), energy, energy > 0)
-                s = NytroState.along(after, ratio * p - g)
-            yield s
+    def first_state(self, C: Coordinates, state: State | None) -> NytroState:
+        if isinstance(state, NytroState):
+            return state
+        first = super().first_state(C, state)
+        return NytroState.along(first, -first.gradient)
+
+    def step(self, C: Coordinates, s: NytroState) -> NytroState:
+        """Return the state after a step of algorithm 1, or of conjugate gradient."""
+        if self.variant == "gd":  # beta_k <- beta_{k-1} - gamma/n T^-T K'(K T^-1 beta - y)
+            after = super().step(C, s)
+            return NytroState.along(after, -after.gradient)
+        p, q = s.direction, C.hessian(s.direction)
+        energy, curvature = dot_columns(s.gradient, s.gradient), dot_columns(p, q)
+        # Rounding or a zero gradient may leave no curvature: such a column stays.
+        step = divide_active(energy, curvature, curvature > 0)
+        g = s.gradient + step * q
+        after = C.move(s, s.beta + step * p, g)
+        ratio = divide_active(dot_columns(g, g), energy, energy > 0)
+        return NytroState.along(after, ratio * p - g)
 
     def build_coordinates(self, problem: NystromProblem) -> Coordinates:
         return Coordinates.build(problem, "functions")
@@ -109,10 +100,3 @@ class Nytro(NystromDescent[NytroState]):
         super().__post_init__()
         if self.variant not in NYTRO_VARIANTS:
             raise ParameterError("variant", self.variant, f"one of {', '.join(NYTRO_VARIANTS)}")
-
-
-def _start(C: Coordinates, state: State | None, step_scale: float) -> NytroState:
-    if isinstance(state, NytroState):
-        return state
-    first = C.start(state, step_scale)
-    return NytroState.along(first, -first.gradient)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from ..._arrays import Array, Float
+from ..loop.minibatches import MiniBatchState
 from ..loop.state import State, StopReason
-
-DIVERGED_ERROR = 100.0
-"""Error of the batches of a diverged run, relative to the targets and to the first error."""
 
 
 @dataclass(kw_only=True)
@@ -66,8 +64,8 @@ class NytroState(DescentState):
 
 
 @dataclass(kw_only=True)
-class StochasticState(State):
-    """State of `NystromSGD`.
+class StochasticState(MiniBatchState):
+    """State of `NystromSGD`; its settings are batch and step.
 
     Attributes
     ----------
@@ -75,29 +73,8 @@ class StochasticState(State):
         The iterate and the mean of iterates, in the coordinates of the solver.
     count : int
         Number of iterates in the mean.
-    first : float
-        Mean squared error of the batches before the second state, -1 at first.
-    lost : bool
-        Whether the last batches had errors far above these.
-    seed : int
-    settings : dict of str to float
-        Chosen settings: batch, step.
     """
 
     beta: Float[Array, "q t"]
     mean: Float[Array, "q t"]
     count: int = 0
-    first: float = -1.0
-    lost: bool = False
-    seed: int = 0
-    settings: dict[str, int | float] = field(default_factory=dict)
-
-    def has_diverged(self, mse: float, relative: float) -> bool:
-        """Return whether batch errors are far above the first errors and above the targets."""
-        # The negated comparison is also true for NaN.
-        grown = self.first >= 0 and not mse <= DIVERGED_ERROR**2 * self.first
-        return grown and not relative <= DIVERGED_ERROR
-
-    @property
-    def verdict(self) -> StopReason | None:
-        return "diverged" if self.lost else None

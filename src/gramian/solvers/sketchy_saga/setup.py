@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, RandomStream
-from ...data import EPOCH_STRIDE, Batches, as_rows
+from ...data import EPOCH_STRIDE, Batches
 from ...operators import DenseBlock, KernelOperator, materialize
 from ...problems import NystromProblem
 from ..loop.minibatches import EpochPart, load_centers, relative_weights
-from ..loop.state import State
+from ..loop.state import State, starting_iteration
 from .sketch import Sketch
 from .state import Certificate, SagaState
 
@@ -59,7 +59,7 @@ class Setup:
             "ridge_in_rows": int(self.ridge.at is not None),
         }
         return SagaState(
-            iteration=0 if state is None else state.iteration,
+            iteration=starting_iteration(state),
             coef=coef,
             metrics={"halvings": 0},
             table=table,
@@ -95,10 +95,6 @@ class Setup:
             # A row drawn twice would be subtracted from the table twice.
             index = xp.unique(rng.integers(n, size=(b,)))
             yield index, batches.rows.take(index)
-
-    def kernel_block(self, x: Array) -> KernelOperator | DenseBlock:
-        """Return the kernel matrix of rows and landmarks, stored if it fits half of the memory."""
-        return materialize(replace(self.K, rows=as_rows(x)), self.K.memory_bytes // 2)
 
 
 def row_weights(problem: NystromProblem) -> Float[Array, " n"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,10 +12,16 @@ from ..._arrays import Array, RandomStream
 from ..._messages.checks import as_count, as_positive, check_count_or_auto
 from ...data import Batches
 from ...problems import NystromProblem
-from ..base import Solver, solvers
+from ..base import solvers
 from ..cost import ProblemSize
-from ..loop.minibatches import BatchErrors, EpochPart, load_centers
-from ..loop.state import State, draw_seed, starting_coef
+from ..loop.minibatches import (
+    BatchErrors,
+    EpochPart,
+    MiniBatchSolver,
+    kernel_block,
+    load_centers,
+)
+from ..loop.state import State
 from .setup import RIDGE_FORMS, Ridge, Setup, check_average, in_rows, row_weights
 from .sketch import Hessian, Sketch
 from .state import Certificate, SagaState, is_factor_cheap
@@ -32,7 +38,7 @@ SKETCH_STEPS = 380
 
 @solvers.register("sketchysaga")
 @dataclass(frozen=True)
-class SketchySAGA(Solver[NystromProblem, SagaState]):
+class SketchySAGA(MiniBatchSolver[NystromProblem, SagaState]):
     r"""SketchySAGA [1]_, algorithm 5: SAGA with a randomised Nystrom preconditioner.
 
     With :math:`P` of rank r for a sketch of the Hessian and damping :math:`\rho`, for each batch B
@@ -152,7 +158,7 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         """
         n, errors = S.K.shape[0], BatchErrors()
         for B, rows in batches:  # sample batch B
-            K_Bm, y_B = S.kernel_block(rows), xp.to_float64(S.problem.targets[B])
+            K_Bm, y_B = kernel_block(S.K, rows), xp.to_float64(S.problem.targets[B])
             r = S.ridge.add_to_rows_(K_Bm @ w, w, B) - y_B
             errors.add(r, y_B)
             psi = S.omega[B, None] * r  # psi <- n (K_Bm w - y_B)
@@ -201,22 +207,8 @@ class SketchySAGA(Solver[NystromProblem, SagaState]):
         certificate = Certificate.build(problem, H, sketch.P, other_rows)
         return Setup(problem, K, ridge, sketch, batches, omega, certificate)
 
-    def iterate(
-        self,
-        problem: NystromProblem,
-        state: State | None = None,
-        *,
-        rng: RandomStream | None = None,
-    ) -> Iterator[SagaState]:
-        seed = state.seed if isinstance(state, SagaState) else draw_seed(rng)
-        m, t = problem.K.shape[1], problem.targets.shape[1]
-        start = starting_coef(state, xp.to_float64(xp.zeros((m, t), like=problem.targets)))
-        setup = self.setup(problem, seed)
-        s = state if isinstance(state, SagaState) else setup.start(start, state)
-        yield s
-        while True:
-            s = self.next(setup, s)
-            yield s
+    def start(self, S: Setup, coef: Array, state: State | None) -> SagaState:
+        return S.start(coef, state)
 
     def __post_init__(self) -> None:
         check_count_or_auto(self.batch, "batch")
