@@ -20,7 +20,7 @@ from gramian.approximations import FourierMap
 from gramian.data import as_rows
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
-from gramian.paths.direct import direct_path
+from gramian.paths.closed_form import direct_path
 from gramian.problems import FullProblem, NystromProblem
 from gramian.solvers import Falkon, max_iterations, solve
 

@@ -19,7 +19,7 @@ from gramian.data import LinearMap
 from gramian.kernels import make
 from gramian.metric import LengthscaleDescent, RecursiveFeatureMachine
 from gramian.operators import KernelOperator
-from gramian.paths.nystrom import nystrom_path
+from gramian.paths.closed_form import nystrom_path
 from gramian.paths.sample import Sample, SampleFit, fit_sample
 from gramian.problems import NystromProblem
 

@@ -49,8 +49,11 @@ CREATED = {
     "arange": lambda a: (xp.arange(5, like=a.x), xp.arange(1, 9, 3, dtype=xp.float32, like=a.x)),
     "array": lambda a: xp.array([[1.0, 2.0]], a.x.dtype, like=a.x),
     "asarray": lambda a: (xp.asarray(a.x), xp.asarray(a.x, xp.float64)),
-    "empty": lambda a: xp.zero_(xp.empty((2, 3), like=a.x)),
-    "empty_like": lambda a: (xp.zero_(xp.empty_like(a.x)), xp.zero_(xp.empty_like(a.x, xp.int64))),
+    "empty": lambda a: xp.fill_(xp.empty((2, 3), like=a.x), 0),
+    "empty_like": lambda a: (
+        xp.fill_(xp.empty_like(a.x), 0),
+        xp.fill_(xp.empty_like(a.x, xp.int64), 0),
+    ),
     "eye": lambda a: xp.eye(3, like=a.x),
     "full": lambda a: (
         xp.full(3, 2.5, a.x.dtype, like=a.x),
@@ -71,7 +74,6 @@ ELEMENTWISE = {
     "deg2rad": lambda a: xp.deg2rad(a.far),
     "exp": lambda a: (xp.exp(a.x), xp.exp(a.far), xp.exp(a.bad)),
     "expm1": lambda a: xp.expm1(a.far[1:]),
-    "fill_where": lambda a: xp.fill_where(a.x, a.mask, 2.0),
     "floor": lambda a: xp.floor(a.half),
     "isfinite": lambda a: xp.isfinite(a.bad),
     "isnan": lambda a: xp.isnan(a.bad),
@@ -115,7 +117,6 @@ FACTORS = {
         xp.solve_triangular(a.definite, a.b.T, upper=True, left=False),
         xp.solve_triangular(xp.eye(6, like=a.b) + a.definite, a.b, upper=True, unitriangular=True),
     ),
-    "svd": lambda a: (xp.svd(a.b)[1], xp.abs(xp.svd(a.b, full_matrices=False)[2])),
 }
 
 ORDERED = {
@@ -230,14 +231,12 @@ IN_PLACE = {
     "exp_": lambda a: xp.exp_(a.x),
     "fill_": lambda a: xp.fill_(a.x, 3),
     "fill_where_": lambda a: xp.fill_where_(a.x, a.mask, -1.0),
-    "lerp_": lambda a: xp.lerp_(a.x, a.y, 0.3),
     "minimum_at": lambda a: xp.minimum_at(a.v, a.index, a.y[0, :4]),
     "multiply_": lambda a: xp.multiply_(a.x, a.y),
     "negative_": lambda a: xp.negative_(a.x),
     "sqrt_": lambda a: xp.sqrt_(a.positive),
     "subtract_": lambda a: xp.subtract_(a.x, a.y, alpha=2),
     "triu_": lambda a: xp.triu_(a.definite),
-    "zero_": lambda a: xp.zero_(a.x),
 }
 
 APART = (

@@ -11,7 +11,7 @@ from gramian import _arrays as xp
 from gramian import kernels
 from gramian.data import as_rows
 from gramian.operators import KernelOperator, TiledEngine, largest_diagonal
-from gramian.operators.dense_block import DenseBlock
+from gramian.operators.dense import DenseBlock
 from gramian.solvers.sketchy_saga.sketch import Hessian
 
 

@@ -10,7 +10,7 @@ from gramian import _arrays as xp
 from gramian import losses
 from gramian._arrays import RandomStream
 from gramian.losses import Expectile, Gamma, Huber, Logistic, Loss, Poisson, Quantile, Softmax
-from gramian.losses.links import LINK_OF_NAME, link_of
+from gramian.losses.base import LINK_OF_NAME, link_of
 
 ALL = {
     "logistic": (Logistic(), 1),

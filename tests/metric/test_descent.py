@@ -13,8 +13,8 @@ from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.kernels import Gaussian, L1Laplacian, Matern32
 from gramian.metric import LengthscaleDescent
+from gramian.metric.base import draw_sample
 from gramian.metric.objectives import RELATIVE_JITTER
-from gramian.metric.sampling import draw_sample
 
 MATERN = Matern32()
 SMALL = LengthscaleDescent(landmarks=40, rows=600, batch=300, steps=60, rate=0.1)

@@ -13,8 +13,8 @@ from gramian._arrays import RandomStream
 from gramian.data import as_rows
 from gramian.kernels import Gaussian, Kernel, L1Laplacian, Laplacian, Matern32
 from gramian.metric import LearnedMetric, RecursiveFeatureMachine
+from gramian.metric.base import draw_sample, split_held_out
 from gramian.metric.outer_products import map_of
-from gramian.metric.sampling import draw_sample, split_held_out
 from gramian.paths.sample import Sample
 
 MACHINE = RecursiveFeatureMachine(rounds=3, landmarks=300, rows=800, gradient_rows=400)

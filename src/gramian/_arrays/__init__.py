@@ -50,7 +50,6 @@ from .creation import (
     fill_where_,
     full,
     full_like,
-    lerp_,
     linspace,
     minimum_at,
     multiply_,
@@ -59,7 +58,6 @@ from .creation import (
     ones_like,
     sqrt_,
     subtract_,
-    zero_,
     zeros,
     zeros_like,
 )
@@ -71,7 +69,6 @@ from .elementwise import (
     deg2rad,
     exp,
     expm1,
-    fill_where,
     floor,
     isfinite,
     isnan,
@@ -186,7 +183,6 @@ from .sums import (
     solve_triangular,
     std,
     sum_float64,
-    svd,
 )
 
 inf, nan, pi = math.inf, math.nan, math.pi

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import warnings
 from dataclasses import dataclass
@@ -141,6 +142,20 @@ def is_tensor(x: Any) -> bool:
         return False
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
+
+
+def namesake(name: str, numpy: Any) -> Any:
+    """Return a function of NumPy that calls the function of torch of this name for tensors."""
+    of_torch = operator.attrgetter(name)
+
+    def function(x: Any, *args: Any, **settings: Any) -> Any:
+        if is_tensor(x):
+            return of_torch(loaded_torch())(x, *args, **settings)
+        return numpy(x, *args, **settings)
+
+    function.__name__ = function.__qualname__ = name.rpartition(".")[2]
+    function.__doc__ = f"Return `{numpy.__name__}` of NumPy, or its namesake of torch."
+    return function
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:

@@ -27,35 +27,23 @@ def _make(name: str, args: tuple[Any, ...], dtype: Any, like: Any, device: Any) 
     return getattr(torch, name)(*args, dtype=torch_dtype(dtype), device=target)
 
 
-def _dtype_like(dtype: Any, like: Any) -> Any:
-    """Return a given dtype, or the dtype of another array if None is given."""
-    return like.dtype if dtype is None and like is not None else dtype
+def _creator(name: str) -> Any:
+    def create(shape: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
+        dtype = like.dtype if dtype is None and like is not None else dtype
+        return _make(name, (shape,), dtype, like, device)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"Return an array by `{name}` of NumPy or torch; by default in like's dtype."
+    return create
 
 
-def zeros(shape: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
-    """Return an array of zeros."""
-    return _make("zeros", (shape,), _dtype_like(dtype, like), like, device)
-
-
-def ones(shape: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
-    """Return an array of ones."""
-    return _make("ones", (shape,), _dtype_like(dtype, like), like, device)
-
-
-def empty(shape: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
-    """Return an array whose numbers are not initialised."""
-    return _make("empty", (shape,), _dtype_like(dtype, like), like, device)
+zeros, ones, empty, eye = map(_creator, ("zeros", "ones", "empty", "eye"))
 
 
 def full(shape: Any, value: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
     """Return an array of one number."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     return _make("full", (shape, value), dtype, like, device)
-
-
-def eye(n: int, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
-    """Return the identity matrix."""
-    return _make("eye", (n,), _dtype_like(dtype, like), like, device)
 
 
 def arange(*limits: Any, dtype: Any = None, like: Any = None, device: Any = None) -> Any:
@@ -68,25 +56,18 @@ def linspace(start: Any, stop: Any, count: int, dtype: Any = None) -> Any:
     return _make("linspace", (start, stop, count), dtype, None, None)
 
 
-def zeros_like(x: Any, dtype: Any = None) -> Any:
-    """Return zeros in the shape of an array, and in its dtype if none is given."""
-    if is_tensor(x):
-        return loaded_torch().zeros_like(x, dtype=torch_dtype(dtype))
-    return np.zeros_like(x, dtype=dtype)
+def _creator_like(name: str) -> Any:
+    def create(x: Any, dtype: Any = None) -> Any:
+        if is_tensor(x):
+            return getattr(loaded_torch(), name)(x, dtype=torch_dtype(dtype))
+        return getattr(np, name)(x, dtype=dtype)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"Return `{name}` of an array, in its dtype if none is given."
+    return create
 
 
-def ones_like(x: Any, dtype: Any = None) -> Any:
-    """Return ones in the shape of an array, and in its dtype if none is given."""
-    if is_tensor(x):
-        return loaded_torch().ones_like(x, dtype=torch_dtype(dtype))
-    return np.ones_like(x, dtype=dtype)
-
-
-def empty_like(x: Any, dtype: Any = None) -> Any:
-    """Return unset numbers in the shape of an array, and in its dtype if none is given."""
-    if is_tensor(x):
-        return loaded_torch().empty_like(x, dtype=torch_dtype(dtype))
-    return np.empty_like(x, dtype=dtype)
+zeros_like, ones_like, empty_like = map(_creator_like, ("zeros_like", "ones_like", "empty_like"))
 
 
 def full_like(x: Any, value: Any) -> Any:
@@ -140,19 +121,16 @@ def divide_(x: Any, y: Any) -> Any:
     return x
 
 
-def negative_(x: Any) -> Any:
-    """Change all signs."""
-    return negative(x, out=x)
+def _in_place(function: Any) -> Any:
+    def change(x: Any) -> Any:
+        return function(x, out=x)
+
+    change.__name__ = change.__qualname__ = f"{function.__name__}_"
+    change.__doc__ = f"Replace x by its `{function.__name__}`."
+    return change
 
 
-def exp_(x: Any) -> Any:
-    """Replace numbers by their exponentials."""
-    return exp(x, out=x)
-
-
-def sqrt_(x: Any) -> Any:
-    """Replace numbers by their roots."""
-    return sqrt(x, out=x)
+negative_, exp_, sqrt_ = map(_in_place, (negative, exp, sqrt))
 
 
 def clip_(x: Any, min: Any = None, max: Any = None) -> Any:
@@ -161,14 +139,6 @@ def clip_(x: Any, min: Any = None, max: Any = None) -> Any:
         return x.clamp_(min, max)
     # With one limit NumPy takes twice as long.
     return np.clip(x, -np.inf if min is None else min, np.inf if max is None else max, out=x)
-
-
-def lerp_(x: Any, end: Any, weight: float) -> Any:
-    """Move x towards another array, by a part of the way."""
-    if is_tensor(x):
-        return x.lerp_(end, weight)
-    x += weight * (end - x)
-    return x
 
 
 def addmm_(C: Any, A: Any, B: Any, *, alpha: Any = 1) -> Any:
@@ -190,11 +160,6 @@ def fill_(x: Any, value: Any) -> Any:
     """Set all numbers to one value."""
     x[...] = value
     return x
-
-
-def zero_(x: Any) -> Any:
-    """Replace the numbers by zeros."""
-    return fill_(x, 0)
 
 
 def fill_where_(x: Any, mask: Any, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy  # which imports scipy.special where it is used
 
-from ._kinds import is_tensor, loaded_torch
+from ._kinds import is_tensor, loaded_torch, namesake
 
 logger = logging.getLogger("gramian")
 
@@ -163,14 +163,8 @@ def rsqrt(x: Any) -> Any:
         return 1 / np.sqrt(x)
 
 
-def isfinite(x: Any) -> Any:
-    """Return a mask of the finite numbers."""
-    return x.isfinite() if is_tensor(x) else np.isfinite(x)
-
-
-def isnan(x: Any) -> Any:
-    """Return a mask of the numbers that are NaN."""
-    return x.isnan() if is_tensor(x) else np.isnan(x)
+isfinite = namesake("isfinite", np.isfinite)
+isnan = namesake("isnan", np.isnan)
 
 
 def _pair(name: str, numpy: Any) -> Any:
@@ -207,13 +201,6 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
     # Either end is exact: the formula is the one of torch.
     span = end - start
     return np.where(np.asarray(weight) < 0.5, start + weight * span, end - span * (1 - weight))
-
-
-def fill_where(x: Any, mask: Any, value: Any) -> Any:
-    """Return a copy in which numbers are replaced by `value` where the mask is true."""
-    if is_tensor(x):
-        return x.masked_fill(mask, value)
-    return np.where(mask, np.asarray(value, x.dtype), x)
 
 
 sign = _elementwise("sign", np.sign)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._kinds import is_tensor, loaded_torch
+from ._kinds import is_tensor, loaded_torch, namesake
 from .shapes import take_along
 
 MANY_NUMBERS = 1 << 16
@@ -111,11 +111,6 @@ def find_insertions(limits: Any, values: Any, right: bool = False) -> Any:
     return np.searchsorted(limits, values, side="right" if right else "left")
 
 
-def isin(x: Any, values: Any) -> Any:
-    """Return a mask of the numbers that occur in another array."""
-    return loaded_torch().isin(x, values) if is_tensor(x) else np.isin(x, values)
-
-
 def array_equal(x: Any, y: Any) -> bool:
     """Return whether shapes and numbers are equal."""
     if is_tensor(x):
@@ -157,3 +152,6 @@ def kth_smallest(x: Any, k: int, axis: int = -1) -> Any:
     if is_tensor(x):
         return x.kthvalue(k, dim=axis).values
     return np.take(np.partition(x, k - 1, axis=axis), k - 1, axis=axis)
+
+
+isin = namesake("isin", np.isin)

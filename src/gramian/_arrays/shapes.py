@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._kinds import is_tensor, loaded_torch
+from ._kinds import is_tensor, loaded_torch, namesake
 
 
 def size(x: Any) -> int:
@@ -91,11 +91,6 @@ def expand(x: Any, shape: Any) -> Any:
     return np.broadcast_to(x, full_shape)
 
 
-def swapaxes(x: Any, first: int, second: int) -> Any:
-    """Return a view with two axes exchanged."""
-    return x.transpose(first, second) if is_tensor(x) else np.swapaxes(x, first, second)
-
-
 def transpose(x: Any, order: tuple[int, ...]) -> Any:
     """Return a view with the axes in another order."""
     return x.permute(order) if is_tensor(x) else np.transpose(x, order)
@@ -108,16 +103,6 @@ def diagonal(x: Any, offset: int = 0) -> Any:
     view = np.diagonal(x, offset)
     view.flags.writeable = x.flags.writeable
     return view
-
-
-def triu(x: Any, k: int = 0) -> Any:
-    """Return the upper triangle, with zeros below it."""
-    return x.triu(k) if is_tensor(x) else np.triu(x, k)
-
-
-def tril(x: Any, k: int = 0) -> Any:
-    """Return the lower triangle, with zeros above it."""
-    return x.tril(k) if is_tensor(x) else np.tril(x, k)
 
 
 def triu_(x: Any) -> Any:
@@ -182,3 +167,8 @@ def put_along(x: Any, index: Any, values: Any, axis: int) -> Any:
         return x.scatter_(axis, index, values)
     np.put_along_axis(x, index, values, axis)
     return x
+
+
+swapaxes = namesake("swapaxes", np.swapaxes)
+triu = namesake("triu", np.triu)
+tril = namesake("tril", np.tril)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # which imports scipy.special where it is used
 
-from ._kinds import is_tensor, loaded_torch, torch_dtype
+from ._kinds import is_tensor, loaded_torch, namesake, torch_dtype
 from .elementwise import _pair
 from .places import cast
 
@@ -150,11 +150,6 @@ def eigh(A: Any, UPLO: Literal["L", "U"] = "L") -> tuple[Any, Any]:
     return values, vectors
 
 
-def eigvalsh(A: Any) -> Any:
-    """Return the eigenvalues of a symmetric matrix, in increasing order."""
-    return loaded_torch().linalg.eigvalsh(A) if is_tensor(A) else np.linalg.eigvalsh(A)
-
-
 def qr(A: Any, mode: Literal["reduced", "r"] = "reduced") -> tuple[Any, Any]:
     """Return orthonormal columns and a triangle with product A; mode "r" returns the triangle."""
     if is_tensor(A):
@@ -164,20 +159,6 @@ def qr(A: Any, mode: Literal["reduced", "r"] = "reduced") -> tuple[Any, Any]:
         return None, np.linalg.qr(A, "r")
     Q, R = np.linalg.qr(A, mode)
     return Q, R
-
-
-def svd(A: Any, full_matrices: bool = True) -> tuple[Any, Any, Any]:
-    """Return left vectors, singular values, and right vectors as rows."""
-    if is_tensor(A):
-        U, s, V = loaded_torch().linalg.svd(A, full_matrices=full_matrices)
-        return U, s, V
-    U, s, V = np.linalg.svd(A, full_matrices=full_matrices)
-    return U, s, V
-
-
-def cholesky(A: Any) -> Any:
-    """Return the lower factor of a positive definite matrix."""
-    return loaded_torch().linalg.cholesky(A) if is_tensor(A) else np.linalg.cholesky(A)
 
 
 def cholesky_ex(A: Any) -> tuple[Any, int]:
@@ -190,3 +171,7 @@ def cholesky_ex(A: Any) -> tuple[Any, int]:
     (routine,) = get_lapack_funcs(("potrf",), (A,))
     R, info = routine(A, lower=0, clean=1)
     return R, int(info)
+
+
+eigvalsh = namesake("linalg.eigvalsh", np.linalg.eigvalsh)
+cholesky = namesake("linalg.cholesky", np.linalg.cholesky)

@@ -10,11 +10,10 @@ waves, which needs no data. `Moments` are the statistics of features for kernel 
 from __future__ import annotations
 
 from .base import FeatureMap, largest_first
-from .columns import KernelColumns
 from .error import Norm, frobenius_error, sampled_error, spectral_error, trace_error
 from .fourier import FourierMap
 from .moments import Moments, RunningMoments
-from .nystrom import NystromMap
+from .nystrom import KernelColumns, NystromMap
 
 __all__ = [
     "FeatureMap",

@@ -16,8 +16,7 @@ from .._messages.errors import Text
 from .._sparse import is_sparse
 from ..kernels import Kernel
 from ..kernels._lengthscale import LengthscaleKernel
-from ._fused.distances import PRODUCT_PRECISIONS
-from ._fused.limits import SCRATCH_BYTES, SPLIT_ROWS
+from ._fused.distances import PRODUCT_PRECISIONS, SCRATCH_BYTES, SPLIT_ROWS
 from ._tiles.precision import unscale_kernel
 from ._tiles.tiled import Tiled, is_given
 from ._tiles.tiles import check_gradients, is_empty
@@ -198,7 +197,7 @@ class TritonEngine(Engine):
             _, K = precise._fused_tiles(plain, x, z, None)
         if K is None:  # a kink, the l1 distance, or digits that float32 lacks
             return self._tiles.gradients(kernel, x, z, v)
-        compute = import_module(f"{__package__}._fused.gradients").gradients
+        compute = import_module(f"{__package__}._fused.normal").gradients
         out: Array = compute(plain, *(self._send(u) for u in (x, z, v)), K)
         return xp.to_device(out.mul_(factor), xp.device_of(x))
 

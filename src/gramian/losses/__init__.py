@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Loss, losses
+from .base import Link, Loss, link_of, losses
 from .expectile import Expectile
 from .gamma import Gamma
 from .huber import Huber
-from .links import Link, link_of
 from .logistic import Logistic
 from .poisson import Poisson
 from .quantile import Quantile

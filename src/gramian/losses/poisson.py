@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._messages.errors import SETTING_FORM, ParameterError, Text
-from .base import Loss, losses, weighted_mean
-from .links import EXP, Link
+from .base import EXP, Link, Loss, losses, weighted_mean
 
 LEAST_MEAN = 1e-12
 """Mean for counts that are all zero, so that its logarithm is finite."""

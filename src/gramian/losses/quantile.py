@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._messages.checks import join_words
-from .base import Loss, clip_targets, losses, spread, weighted_quantile
-from .links import IDENTITY, SORTED, Link
+from .base import IDENTITY, SORTED, Link, Loss, clip_targets, losses, spread, weighted_quantile
 
 
 @losses.register("quantile")

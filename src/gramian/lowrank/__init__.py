@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from .columns import columns_factor
+from .eigenvalues import POWER_SAFETY, block_columns, largest_eigenvalue, subspace_eigenpairs
 from .pivoted_cholesky import ZERO_RESIDUAL_SHARE, PartialCholesky, pivoted_cholesky
-from .power import POWER_SAFETY, largest_eigenvalue
-from .randomized import RandomizedNystrom, randomized_nystrom
-from .sketches import TEST_MATRICES
-from .subspace import block_columns, subspace_eigenpairs
+from .randomized import TEST_MATRICES, RandomizedNystrom, columns_factor, randomized_nystrom
 
 __all__ = [
     "POWER_SAFETY",

@@ -1,14 +1,105 @@
-"""Randomised Nystrom approximation of a positive semidefinite matrix, from its products."""
+"""Nystrom approximations from random columns, or from products with random matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from .. import _arrays as xp
 from .. import _linalg as la
 from .._arrays import Array, Float, RandomStream
-from .sketches import TEST_MATRICES
+from ..operators import KernelOperator
+
+SIGNS_PER_ROW = 8
+"""Entries in a row of a sparse sign matrix, at most its number of columns."""
+
+
+def normal_matrix(
+    p: int, rank: int, dtype: xp.DType, rng: RandomStream
+) -> Float[np.ndarray, "p r"]:
+    """Return independent normal numbers."""
+    return rng.standard_normal((p, rank), dtype)
+
+
+def hadamard_matrix(
+    p: int, rank: int, dtype: xp.DType, rng: RandomStream
+) -> Float[np.ndarray, "p r"]:
+    """Return random columns of a Hadamard matrix, with random signs of the rows.
+
+    Rows beyond p of the Hadamard matrix, whose size is a power of two, are left out.
+    """
+    size = 1 << max(p - 1, 0).bit_length()
+    columns = rng.sample(size, rank).astype(np.uint64)
+    # Entry (i, j) of the Hadamard matrix is -1 to the number of bits that i and j share.
+    parity = np.bitwise_count(np.arange(p, dtype=np.uint64)[:, None] & columns) % 2
+    signs = 1 - 2 * rng.integers(2, (p, 1))
+    return (signs * (1 - 2.0 * parity)).astype(xp.numpy_dtype(dtype))
+
+
+def sparse_sign_matrix(
+    p: int, rank: int, dtype: xp.DType, rng: RandomStream
+) -> Float[np.ndarray, "p r"]:
+    """Return rows with `SIGNS_PER_ROW` signs at random places, and zeros."""
+    count = min(SIGNS_PER_ROW, rank)
+    # The least of random keys are at random places, all different.
+    places = np.argpartition(rng.random((p, rank)), count - 1, axis=1)[:, :count]
+    omega = np.zeros((p, rank), xp.numpy_dtype(dtype))
+    np.put_along_axis(omega, places, 1.0 - 2.0 * rng.integers(2, (p, count)), axis=1)
+    return omega
+
+
+TEST_MATRICES: dict[str, Callable[[int, int, xp.DType, RandomStream], Array]] = {
+    "normal": normal_matrix,
+    "hadamard": hadamard_matrix,
+    "sparse_sign": sparse_sign_matrix,
+}
+"""Test matrices by name, each of a number of rows and columns."""
+
+
+RELATIVE_JITTER = 1e-5
+"""Added to the diagonal of K_SS: the error of float32 entries in the columns."""
+
+
+def columns_factor(
+    K: KernelOperator,
+    rank: int,
+    *,
+    rng: RandomStream,
+) -> Float[Array, "n r"]:
+    """Return F = K_nS R⁻¹ with F F' near K, for random rows S and R'R = K_SS + jitter.
+
+    Parameters
+    ----------
+    K : KernelOperator of shape (n, n)
+    rank : int
+        Number of columns, at most n.
+
+    Returns
+    -------
+    Array of shape (n, r)
+        The factor F in the dtype of K, on the host.
+
+    Notes
+    -----
+    Cost: n r kernel evaluations, n r² operations in the dtype of K, r³ / 3 in float64. On 16,512
+    rows of eight features and r = 1,000 it took a third of the time of `pivoted_cholesky`, and
+    conjugate gradient with it 10 to 20 % more iterations.
+    """
+    n = K.shape[0]
+    S = xp.sort(rng.sample(n, min(rank, n)))
+    columns = K.columns(S)
+    # The small matrix is float64, because its factor divides the columns.
+    R = xp.to_host(xp.to_float64(columns[S]).dense())
+    xp.multiply_(xp.diagonal(R), 1 + RELATIVE_JITTER)
+    R = la.by_columns(R)
+    la.cholesky_(R)
+    upper = xp.cast(xp.triu(R), K.dtype)
+    F = xp.empty((n, len(S)), K.dtype)
+    for rows, strip in columns.strips():
+        F[rows] = xp.solve_triangular(upper, xp.to_host(strip), upper=True, left=False)
+    return F
 
 
 @dataclass(frozen=True)

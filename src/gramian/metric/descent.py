@@ -33,9 +33,8 @@ from ..kernels import Kernel
 from ..kernels._lengthscale import lengthscale_of
 from ..paths.sample import MEDIAN_ROWS, Sample
 from ._entries import is_differentiable
-from .base import LearnedMetric, Round, SampledMetric, metrics
+from .base import HELD_SHARE, LearnedMetric, Round, SampledMetric, metrics
 from .objectives import NystromFit, Parameters, Rows
-from .sampling import HELD_SHARE
 
 DESCENT_OBJECTIVES = ("held_out", "complexity")
 

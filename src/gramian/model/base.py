@@ -29,7 +29,7 @@ from ..data.tables.column_reading import TEXT_COLUMN, ColumnReading
 from ..data.tables.records import is_records
 from ..engines import Engine
 from ..kernels import Kernel
-from ..losses.links import Link
+from ..losses.base import Link
 from .cells import CellCenters
 from .uncertainty.factors import Variance
 from .uncertainty.probabilities import Probabilities, Shares, likeliest

@@ -12,7 +12,7 @@ from .._arrays import Array, Float
 from .._messages.checks import as_bytes, join_words
 from ..data import RowSource, Subset, as_rows
 from ..data.rows.base import default_block_size
-from ..losses.links import IDENTITY
+from ..losses.base import IDENTITY
 from ..operators import Engine, KernelOperator
 from ..operators.block_functions import RowProduct
 from .base import KernelPart

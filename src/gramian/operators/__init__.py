@@ -25,8 +25,7 @@ from ..engines import (
     compiled_tiles,
 )
 from .budget import STRIP_BYTES, STRIP_COPIES, strip_rows
-from .dense_block import DenseBlock, materialize
-from .diagonal import diagonal, largest_diagonal
+from .dense import DenseBlock, diagonal, largest_diagonal, materialize
 from .factors import factor_bytes
 from .kept import triangle_entries
 from .kernel_operator import KernelOperator

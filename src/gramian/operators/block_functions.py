@@ -139,91 +139,51 @@ class RowProduct:
         return rows.map(self.product, size=self.size)
 
 
-@dataclass(frozen=True, eq=False)
-class Entries(OneSide):
-    """Rows of K, for `RowSource.map`; row numbers are an argument if the rows are also columns.
+def evaluate_entries(
+    engine: Engine,
+    kernel: Kernel,
+    z: Float[Array, "m d"],
+    first: int,
+    device: xp.Device,
+    block: Array,
+    at: RowIndex | None = None,
+) -> Float[Array, "b m"]:
+    """Return rows of K on a device, in the dtype of `z`, whose first column has a number.
 
-    Attributes
-    ----------
-    first : int
-        Index of the first column.
-    device : str or torch.device
-        Device of the result.
+    Row numbers are an argument if the rows are also columns.
     """
-
-    first: int
-    device: xp.Device
-
-    def __call__(self, block: Array, at: RowIndex | None = None) -> Float[Array, "b m"]:
-        """Return the rows of one block, in the dtype of the entries."""
-        start = None if at is None else at.first - self.first
-        K = self.engine.block(self.kernel, self.cast(block), self.z, diagonal=start)
-        return xp.to_device(K, self.device)
+    start = None if at is None else at.first - first
+    K = engine.block(kernel, cast(block, z.dtype), z, diagonal=start)
+    return xp.to_device(K, device)
 
 
-@dataclass(frozen=True, eq=False)
-class Changed:
-    """Function of a strip of entries, for `RowSource.map`.
+def change_entries(
+    entries: BlockFn, change: BlockFn, numbered: bool, block: Array, *rowwise: Any
+) -> Array:
+    """Return a function of a strip of entries and of the row-aligned arguments.
 
-    Attributes
-    ----------
-    entries : Entries
-    change : callable
-        Function of a strip and of the row-aligned arguments; it must pickle if rows are remote.
-    numbered : bool
-        Whether row numbers are the first argument, for rows that are also columns.
+    If `numbered`, the first of these is the row numbers, for rows that are also columns.
     """
-
-    entries: Entries
-    change: BlockFn
-    numbered: bool
-
-    def __call__(self, block: Array, *rowwise: Any) -> Array:
-        """Return the result of one block."""
-        at, other_arguments = (rowwise[:1], rowwise[1:]) if self.numbered else ((), rowwise)
-        return self.change(self.entries(block, *at), *other_arguments)
+    at, other_arguments = (rowwise[:1], rowwise[1:]) if numbered else ((), rowwise)
+    return change(entries(block, *at), *other_arguments)
 
 
-@dataclass(frozen=True, eq=False)
-class Gradients(OneSide):
-    """Gradients of the predictor k(., z) v, for `RowSource.map`.
-
-    Attributes
-    ----------
-    v : Array of shape (m, t)
-    device : str or torch.device
-        Device of the result.
-    dtype : dtype
-        Dtype of the result.
-    """
-
-    v: Float[Array, "m t"]
-    device: xp.Device
-    dtype: xp.DType
-
-    def __call__(self, block: Array) -> Float[Array, "b t d"]:
-        """Return the gradients at the rows of one block."""
-        out = self.engine.gradients(self.kernel, self.cast(block), self.z, self.v)
-        return xp.cast(xp.to_device(out, self.device), self.dtype)
+def evaluate_gradients(
+    engine: Engine,
+    kernel: Kernel,
+    z: Float[Array, "m d"],
+    v: Float[Array, "m t"],
+    device: xp.Device,
+    dtype: xp.DType,
+    block: Array,
+) -> Float[Array, "b t d"]:
+    """Return gradients of the predictor k(., z) v, on a device, in a dtype."""
+    out = engine.gradients(kernel, cast(block, z.dtype), z, v)
+    return xp.cast(xp.to_device(out, device), dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class Diagonal:
-    """k(x, x), for `RowSource.map`.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    dtype : dtype
-        Dtype of the computation.
-    device : str or torch.device
-        Device of the result.
-    """
-
-    kernel: Kernel
-    dtype: xp.DType
-    device: xp.Device
-
-    def __call__(self, block: Array) -> Float[Array, " b"]:
-        """Return the entries of one block."""
-        return xp.to_device(self.kernel.diag(cast(block, self.dtype)), self.device)
+def evaluate_diagonal(
+    kernel: Kernel, dtype: xp.DType, device: xp.Device, block: Array
+) -> Float[Array, " b"]:
+    """Return k(x, x), computed in a dtype, on a device."""
+    return xp.to_device(kernel.diag(cast(block, dtype)), device)

@@ -25,7 +25,7 @@ from ..data import (
 )
 from ..engines import Engine, choose_engine, choose_within_memory
 from ..kernels import Kernel
-from .block_functions import Changed, Diagonal, Entries, RowProduct
+from .block_functions import RowProduct, change_entries, evaluate_diagonal, evaluate_entries
 from .budget import strip_rows
 from .factors import Factors, have_factors
 from .kept import Kept, KeptMatrix, KeptTriangle, triangle_entries
@@ -296,7 +296,7 @@ class KernelOperator(Streaming):
         if not self._same:
             raise ValueError("diag needs an operator whose rows and columns are the same source")
         return self.rows.map(
-            Diagonal(self.kernel, self.dtype, self.device),
+            partial(evaluate_diagonal, self.kernel, self.dtype, self.device),
             size=self._budget(1).rows_per_pass(1),
         )
 
@@ -337,8 +337,8 @@ class KernelOperator(Streaming):
         self._count()
         z = self._hold(self.cols, 1)
         size = strip_rows(z.shape[0], z.itemsize, self.memory_bytes)
-        entries = Entries(self.engine, self.kernel, z, 0, self.device)
-        fn = Changed(entries, change, numbered=self._same)
+        entries = partial(evaluate_entries, self.engine, self.kernel, z, 0, self.device)
+        fn = partial(change_entries, entries, change, self._same)
         return self.fed_rows().map(fn, *self._row_numbers(), *rowwise, size=size)
 
     def points(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from .. import _arrays as xp
 from .._arrays import Array, Float
@@ -22,7 +23,13 @@ from ..data import (
 from ..engines import Engine
 from ..engines._devices import lacks_memory, release_cached
 from ..kernels import Kernel
-from .block_functions import Entries, Gradients, Normal, Product, RowProduct
+from .block_functions import (
+    Normal,
+    Product,
+    RowProduct,
+    evaluate_entries,
+    evaluate_gradients,
+)
 from .budget import Budget
 from .factors import Factors
 from .kept import Kept
@@ -146,7 +153,8 @@ class Streaming:
 
     def _against_columns(self, z: Array, first: int) -> Float[Array, "n k"]:
         """Return the side of the columns z, whose first column has the number `first`."""
-        fn, (n, _) = Entries(self.engine, self.kernel, z, first, self.device), self.shape
+        fn = partial(evaluate_entries, self.engine, self.kernel, z, first, self.device)
+        n, _ = self.shape
         near = isinstance(self.rows, ArrayRows) and self.engine.on_host
         if near and self._budget(1).holds_beside(n, z.shape[0]):
             ((_, block),) = self.fed_rows().blocks(n)  # nothing is copied to where it belongs
@@ -166,7 +174,7 @@ class Streaming:
             )
         z, placed = self._hold(self.cols, t), self.engine.place(v)
         self.meter.evaluations += s * self.shape[1]
-        fn = Gradients(self.engine, self.kernel, z, placed, v.device, v.dtype)
+        fn = partial(evaluate_gradients, self.engine, self.kernel, z, placed, v.device, v.dtype)
         size = self._budget(t).rows_per_pass(self.shape[1], result=GRADIENT_COPIES * t * d * 8)
         return self._pass(rows, lambda source, most: source.map(fn, size=most), size)
 

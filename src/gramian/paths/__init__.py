@@ -1,7 +1,6 @@
 """Paths of penalties: coefficients for many penalties from the same kernel entries."""
 
-from .direct import direct_path
+from .closed_form import direct_path, nystrom_path
 from .full import FullPath, Stage
-from .nystrom import nystrom_path
 
 __all__ = ["FullPath", "Stage", "direct_path", "nystrom_path"]

@@ -14,8 +14,7 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import CostMeter, KernelOperator
 from ..problems import FullProblem, LinearProblem, NystromProblem
-from .direct import direct_path
-from .nystrom import nystrom_path
+from .closed_form import direct_path, nystrom_path
 
 PATH_PENALTIES = tuple(10.0**-e for e in range(0, 10))
 """Default penalties of a path, decreasing."""

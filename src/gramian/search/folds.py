@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
-from ..metric.sampling import split_held_out
+from ..metric.base import split_held_out
 
 FEW_ROWS = 1500
 """Rows below which five folds hold out each row once."""

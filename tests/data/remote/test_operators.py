@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,11 +17,11 @@ from gramian.engines import NativeEngine, TiledEngine
 from gramian.kernels import Gaussian, Laplacian, Linear
 from gramian.operators import KernelOperator, diagonal, largest_diagonal
 from gramian.operators.block_functions import (
-    Diagonal,
-    Entries,
-    Gradients,
     Normal,
     Product,
+    evaluate_diagonal,
+    evaluate_entries,
+    evaluate_gradients,
 )
 
 N, M, D, T = 120, 17, 3, 2
@@ -149,9 +150,9 @@ def test_values_are_small_and_come_back_the_same(engine):
         Normal(engine, kernel, z, v): lambda f: f(0, block),
         Normal(engine, kernel, z, None, aimed=True, negated=True): lambda f: f(0, block, block),
         Product(engine, kernel, z, v, cpu, f64): lambda f: f(block),
-        Entries(engine, kernel, z, 0, cpu): lambda f: f(block),
-        Gradients(engine, kernel, z, v, cpu, f64): lambda f: f(block),
-        Diagonal(kernel, f64, cpu): lambda f: f(block),
+        partial(evaluate_entries, engine, kernel, z, 0, cpu): lambda f: f(block),
+        partial(evaluate_gradients, engine, kernel, z, v, cpu, f64): lambda f: f(block),
+        partial(evaluate_diagonal, kernel, f64, cpu): lambda f: f(block),
     }
     for function, use in functions.items():
         data = pickle.dumps(function)

@@ -1,4 +1,4 @@
-"""Choice of a precise way to compute distances in fused tiles."""
+"""Choice of a precise way to compute distances in fused tiles, and limits of their memory."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ from .._tiles.precision import (
     ROUNDING_LIMIT,
     two_pieces_error,
 )
+
+SPLIT_ROWS = 1 << 18
+"""Rows of sums at most that are kept apart, for columns that several programs share."""
+
+SCRATCH_BYTES = 1 << 27
+"""Memory for entries that `normal` keeps, or for sums of columns that `symmetric` keeps apart."""
+
 
 Product = Literal["3xbf16", "3xtf32", "ieee"]
 """Ways to multiply two float32 matrices, the cheapest first."""

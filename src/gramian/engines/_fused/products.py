@@ -14,8 +14,7 @@ from ...kernels import Radial
 from ...kernels._lengthscale import LengthscaleKernel
 from .._tiles.precision import parameters
 from . import tiles
-from .distances import choose
-from .limits import SCRATCH_BYTES, SPLIT_ROWS
+from .distances import SCRATCH_BYTES, SPLIT_ROWS, choose
 from .points import PADDED_ROWS, Points, in_lengthscales, norm
 from .profiles import PROFILE_OF_KERNEL
 from .shapes import (

@@ -25,7 +25,7 @@ from ..._parameters.types import (
     RandomState,
 )
 from ...approximations import FeatureMap, KernelColumns, NystromMap
-from ...data import RowSource
+from ...data import RowSource, is_collection
 from ...fitting.inputs.kernel_matrix import announce_calls, check_matrix_settings, of_matrix
 from ...fitting.inputs.objects import ObjectRows
 from ...fitting.methods.base import given_points
@@ -37,8 +37,8 @@ from ...landmarks import Landmarks
 from ...operators import KernelOperator
 from ...solvers import BLOCK_BYTES
 from .. import validation
-from ..base import check_names, has_features, is_matrix, set_parameters
-from ..types import RowsLike
+from ..base import check_names, has_features, is_matrix, lazily, set_parameters
+from ..types import RowsLike, Values
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -97,11 +97,30 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         free_bytes = self._blocks(used, what)
         return max(free_bytes // 2, min(free_bytes, LEAST_BLOCKS))  # features are copied once
 
-    def _features(self, X: RowsLike) -> np.ndarray:
+    def transform(self, X: RowsLike) -> Values:
+        """Return the features of rows.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n, s)
+            Features in the dtype of X; Float64 if X has integers that need it.
+        """
+        if is_collection(X):
+            return lazily(self, "transform", X)
         check_is_fitted(self)
         rows = validation.new_rows(self, X)
-        memory = self._result(rows, self.map_.width)
-        return self.map_.features(rows, memory_bytes=memory)
+        return self._transform_rows(rows, self._result(rows, self._n_features_out))
+
+    def _transform_rows(self, rows: RowSource, memory_bytes: int) -> np.ndarray:
+        return self.map_.features(rows, memory_bytes=memory_bytes)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.map_.width
 
 
 Transformer = TypeVar("Transformer", bound=FeatureTransformer)
@@ -113,6 +132,26 @@ class NystromEstimator(FeatureTransformer):
     map_: NystromMap | KernelColumns
     landmarks: LandmarksLike
     engine: EngineLike
+
+    def _fit_map(
+        self,
+        rows: RowSource,
+        for_kernel: RandomStream,
+        for_landmarks: RandomStream,
+        *,
+        m: int | None = None,
+        rank: int | None = None,
+    ) -> tuple[Kernel, RowSource, Landmarks]:
+        """Set `map_` and `landmark_index_`; return the kernel, its rows and the landmarks."""
+        kernel, own_rows = self._kernel_of(rows, for_kernel, m)
+        self.map_, chosen = self._map(
+            own_rows, kernel, for_landmarks, landmarks=self.landmarks, m=m, rank=rank
+        )
+        self.landmark_index_ = chosen.index
+        return kernel, own_rows, chosen
+
+    def _rank(self, n_components: OptionalCount) -> int | None:
+        return None if n_components is None else as_count(n_components, "n_components")
 
     def _kernel_of(
         self, rows: RowSource, rng: RandomStream, m: int | None = None

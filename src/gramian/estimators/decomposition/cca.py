@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.utils import Tags, check_consistent_length
@@ -34,7 +35,7 @@ from .. import validation
 from ..base import restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
-from .block_statistics import Projected
+from .projection import project_features
 
 
 @dataclass(eq=False, repr=False)
@@ -203,7 +204,7 @@ class KernelCCA(NystromEstimator):
         # 2. Whitened by regularised inverse roots, the singular values of the cross-covariance are
         # the correlations.
         of_x, of_y = _inverse_root(C[:s, :s], penalty), _inverse_root(C[s:, s:], other)
-        U, values, Vt = xp.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
+        U, values, Vt = np.linalg.svd(of_x @ C[:s, s:] @ of_y, full_matrices=False)
         k = component_count(self.n_components, len(values))
         left_vectors, right = of_x @ U[:, :k], of_y @ Vt[:k].T
         # 3. A pair may change both signs: the largest weight of the first view is made positive.
@@ -218,7 +219,9 @@ class KernelCCA(NystromEstimator):
         )
         self.x_mean_, self.y_mean_ = moments.mean[:s], moments.mean[s:]
 
-    def transform(self, X: RowsLike, y: RowsLike | None = None) -> Values | tuple[Values, Values]:
+    def transform(  # type: ignore[override]  # with y, a pair
+        self, X: RowsLike, y: RowsLike | None = None
+    ) -> Values | tuple[Values, Values]:
         """Return the values of the functions of the first view, for new rows.
 
         Parameters
@@ -247,7 +250,7 @@ class KernelCCA(NystromEstimator):
     def _scores(
         self, rows: RowSource, mapping: FeatureMap, mean: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        fn = Projected(mapping, mean, weights)
+        fn = partial(project_features, mapping, mean, weights)
         size = mapping.block_size(rows, self._result(rows, weights.shape[1]))
         return rows.map(fn, size=size)
 

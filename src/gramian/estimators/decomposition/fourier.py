@@ -7,10 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 from ..._messages.checks import as_count
 from ..._parameters.types import Count, KernelLike, Lengthscale, MemoryLimit, RandomState
 from ...approximations import FourierMap
-from ...data import is_collection
 from .. import validation
-from ..base import lazily, restore_on_error
-from ..types import RowsLike, Values
+from ..base import restore_on_error
+from ..types import RowsLike
 from .base import FeatureTransformer
 
 
@@ -102,23 +101,3 @@ class RandomFourierFeatures(FeatureTransformer):
             self.kernel_ = self._resolved_kernel(rows, for_kernel)
             self.map_ = FourierMap.build(self.kernel_, rows.shape[1], size, rng=for_waves)
         return self
-
-    def transform(self, X: RowsLike) -> Values:
-        """Return the random Fourier features of rows.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n, s)
-            Features in the dtype of X; Float64 if X has integers that need it.
-        """
-        if is_collection(X):
-            return lazily(self, "transform", X)
-        return self._features(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.map_.width

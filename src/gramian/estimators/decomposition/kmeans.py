@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -28,8 +29,7 @@ from .. import validation
 from ..base import restore_on_error
 from ..types import RowsLike, Weights
 from .base import NystromEstimator
-from .block_statistics import Distances, Inertia, NearestCenter
-from .lloyd import Lloyd
+from .lloyd import Lloyd, distances, inertia, nearest_centers
 
 MOST_REMOTE_ROWS = 10_000
 """Most remote rows that are gathered to find initial centers."""
@@ -155,25 +155,17 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         with restore_on_error(self):
             count = as_count(self.n_clusters, "n_clusters")
             as_count(self.max_iter, "max_iter")
-            rank = (
-                None if self.n_components is None else as_count(self.n_components, "n_components")
-            )
+            rank = self._rank(self.n_components)
             rows = validation.unlabelled_rows(self, X)
             if len(rows) < count:
                 # In the words of scikit-learn's KMeans, which `check_estimator` expects.
                 raise ValueError(f"n_samples={len(rows)} should be >= n_clusters={count}")
             weights = validation.weight_tensor(sample_weight, len(rows))
             for_kernel, for_landmarks, rng = validation.generators(self.random_state, 3)
-            all_rows = rows
-            kernel, rows = self._kernel_of(all_rows, for_kernel)
-            landmarks = self.landmarks
-            self.map_, chosen = self._map(
-                rows, kernel, for_landmarks, landmarks=landmarks, rank=rank
-            )
-            self.landmark_index_ = chosen.index
+            kernel, own_rows, chosen = self._fit_map(rows, for_kernel, for_landmarks, rank=rank)
             # Before `_kernel_kept`, whose map for a given matrix no longer reads row numbers.
-            self._cluster(rows, weights, rng)
-            self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
+            self._cluster(own_rows, weights, rng)
+            self.kernel_ = self._kernel_kept(kernel, rows, chosen.index)
         return self
 
     def _cluster(
@@ -243,15 +235,13 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         ndarray of shape (n, k)
             Distances in the dtype of X; Float64 if X has integers that need it.
         """
-        rows, centers = self._new(X)
-        size = self._size(rows, len(centers))
-        return rows.map(Distances(self.map_, centers), size=size)
+        rows, centers, size = self._new(X)
+        return rows.map(partial(distances, self.map_, centers), size=size)
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the index of the nearest center of each row, of shape (n,)."""
-        rows, centers = self._new(X)
-        size = self._size(rows, len(centers))
-        return rows.map(NearestCenter(self.map_, centers), size=size)
+        rows, centers, size = self._new(X)
+        return rows.map(partial(nearest_centers, self.map_, centers), size=size)
 
     def score(self, X: RowsLike, y: object = None, sample_weight: Weights = None) -> float:
         """Return minus the sum of the squared distances from the nearest centers.
@@ -264,18 +254,17 @@ class KernelKMeans(ClusterMixin, NystromEstimator):
         sample_weight : array-like of shape (n,), optional
             Factors of the distances.
         """
-        rows, centers = self._new(X)
-        size = self._size(rows, len(centers))
+        rows, centers, size = self._new(X)
         weights = validation.weight_tensor(sample_weight, len(rows))
         beside = () if weights is None else (weights,)
-        return -float(rows.fold(Sum(Inertia(self.map_, centers)), *beside, size=size))
+        total = rows.fold(Sum(partial(inertia, self.map_, centers)), *beside, size=size)
+        return -float(total)
 
-    def _new(self, X: RowsLike) -> tuple[RowSource, Array]:
+    def _new(self, X: RowsLike) -> tuple[RowSource, Array, int]:
+        """Return new rows, the centers in float64, and the rows of a block."""
         check_is_fitted(self)
-        return validation.new_rows(self, X), xp.to_float64(self.cluster_centers_)
-
-    def _size(self, rows: RowSource, columns: int) -> int:
-        return self.map_.block_size(rows, self._result(rows, columns))
+        rows, centers = validation.new_rows(self, X), xp.to_float64(self.cluster_centers_)
+        return rows, centers, self.map_.block_size(rows, self._result(rows, len(centers)))
 
     @property
     def _n_features_out(self) -> int:

@@ -1,4 +1,4 @@
-"""Lloyd's algorithm on features that each iteration recomputes."""
+"""Lloyd's algorithm on features that each iteration recomputes, and distances from centers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
 from ...approximations import FeatureMap
 from ...data import BlockReduction, RowSource
-from .block_statistics import squared_distances
 
 
 @dataclass(frozen=True)
@@ -126,3 +125,31 @@ class _Nearest(BlockReduction[_Clusters]):
             # int32, as in scikit-learn, and half the memory of the one result that grows with n.
             total.labels.append(xp.cast(nearest, xp.int32))
         return total
+
+
+def squared_distances(F: Float[Array, "b s"], centers: Float[Array, "k s"]) -> Float[Array, "b k"]:
+    """Return the squared distances of features from centers, in float64."""
+    values = xp.to_float64(F)
+    norms = xp.norm(values, axis=1, keepdims=True) ** 2  # without a copy of F
+    distances: Array = norms + xp.square(centers).sum(axis=1)
+    # |f|² + |c|² - 2 f'c cancels near a center, hence float64; rounding below zero is cut off.
+    return xp.clip_(xp.addmm_(distances, values, centers.T, alpha=-2.0), min=0)
+
+
+def distances(mapping: FeatureMap, centers: Float[Array, "k s"], block: Array) -> Array:
+    """Return the distances of a block from centers, (b, k), in the dtype of the block."""
+    F = mapping.apply(block)
+    return xp.cast(xp.sqrt(squared_distances(F, centers)), F.dtype)
+
+
+def nearest_centers(mapping: FeatureMap, centers: Float[Array, "k s"], block: Array) -> Array:
+    """Return the index of the nearest center of each row of a block."""
+    return xp.cast(squared_distances(mapping.apply(block), centers).argmin(axis=1), xp.int32)
+
+
+def inertia(
+    mapping: FeatureMap, centers: Float[Array, "k s"], block: Array, *weights: Array
+) -> Float[Array, ""]:
+    """Return the sum of the squared distances from the nearest centers, times optional weights."""
+    smallest = xp.min(squared_distances(mapping.apply(block), centers), axis=1)
+    return smallest @ xp.to_float64(weights[0]) if weights else smallest.sum()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from ..._messages.checks import as_count
 from ..._parameters.types import (
     EngineLike,
     KernelLike,
@@ -15,10 +14,9 @@ from ..._parameters.types import (
     RandomState,
 )
 from ..._sparse import as_scipy, is_sparse
-from ...data import is_collection
 from .. import validation
-from ..base import is_function, is_matrix, lazily, restore_on_error
-from ..types import RowsLike, Values
+from ..base import is_function, is_matrix, restore_on_error
+from ..types import RowsLike
 from .base import NystromEstimator
 
 DEFAULT_SIZE = 100
@@ -131,53 +129,26 @@ class NystromTransformer(NystromEstimator):
             If the input or a parameter cannot be used, or does not fit in memory.
         """
         with restore_on_error(self):
-            rank = (
-                None if self.n_components is None else as_count(self.n_components, "n_components")
-            )
+            rank = self._rank(self.n_components)
             rows = validation.unlabelled_rows(self, X)
             for_kernel, for_landmarks = validation.generators(self.random_state, 2)
-            all_rows, m = rows, rank or min(DEFAULT_SIZE, len(rows))
-            kernel, rows = self._kernel_of(all_rows, for_kernel, m)
-            landmarks = self.landmarks
-            self.map_, chosen = self._map(
-                rows, kernel, for_landmarks, landmarks=landmarks, m=m, rank=rank
-            )
+            m = rank or min(DEFAULT_SIZE, len(rows))
+            kernel, _, chosen = self._fit_map(rows, for_kernel, for_landmarks, m=m, rank=rank)
             # Fewer rows than ``n_components`` are no error: then all rows are landmarks.
             if rank is not None and len(chosen.weight) < min(rank, len(rows)):
                 raise ValueError(
                     f"n_components={rank} requires at least as many landmarks, but landmarks="
                     f"{self.landmarks!r} gives {len(chosen.weight)}; give more landmarks"
                 )
-            self.landmark_index_ = chosen.index
             points = chosen.points
             if is_matrix(self.kernel) and chosen.index is not None:
                 # The chosen points are row numbers: the attribute shows the rows of the matrix
                 # instead.
-                points = all_rows.take(chosen.index)
+                points = rows.take(chosen.index)
             self.components_ = as_scipy(points) if is_sparse(points) else points
-            self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
+            self.kernel_ = self._kernel_kept(kernel, rows, chosen.index)
             if is_function(self.kernel):
                 # Collected by `_kernel_kept`: the points above are only the numbers of these
                 # objects.
                 self.components_ = self.objects_
         return self
-
-    def transform(self, X: RowsLike) -> Values:
-        """Return the Nystrom features of rows.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n, s)
-            Features in the dtype of X; Float64 if X has integers that need it.
-        """
-        if is_collection(X):
-            return lazily(self, "transform", X)
-        return self._features(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.map_.width

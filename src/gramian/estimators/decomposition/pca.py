@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ... import _arrays as xp
 from ... import _linalg as la
 from ..._arrays import Array, RandomStream
-from ..._messages.checks import as_count, as_positive
+from ..._messages.checks import as_positive
 from ..._parameters.types import (
     EngineLike,
     Flag,
@@ -23,15 +25,15 @@ from ..._parameters.types import (
     RandomState,
 )
 from ...approximations import NystromMap, largest_first
-from ...data import RowSource, as_rows, is_collection
+from ...data import RowSource, as_rows
 from ...engines import choose_covering, choose_engine
 from ...fitting.settings import resolve
 from .. import validation
-from ..base import describe_kernel, has_features, lazily, restore_on_error
+from ..base import describe_kernel, has_features, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
-from .block_statistics import MomentsOfFeatures, Projected
 from .preimage import PreImage
+from .projection import MomentsOfFeatures, project_features
 
 ROUNDING_UNITS = 100
 """Largest difference between features of equal rows, in units of rounding."""
@@ -155,8 +157,7 @@ class KernelPCA(NystromEstimator):
             If the input or a parameter cannot be used, or does not fit in memory.
         """
         with restore_on_error(self):
-            if self.n_components is not None:
-                as_count(self.n_components, "n_components")
+            self._rank(self.n_components)
             penalty = as_positive(self.penalty, "penalty")
             rows = validation.unlabelled_rows(self, X, least=2)
             for_kernel, for_landmarks, for_inverse = validation.generators(self.random_state, 3)
@@ -165,14 +166,10 @@ class KernelPCA(NystromEstimator):
                     "fit_inverse_transform=True requires rows of features, which "
                     f"{describe_kernel(self.kernel)} does not have; leave it out"
                 )
-            all_rows = rows
-            kernel, rows = self._kernel_of(all_rows, for_kernel)
-            landmarks = self.landmarks
-            self.map_, chosen = self._map(rows, kernel, for_landmarks, landmarks=landmarks)
-            self.landmark_index_ = chosen.index
+            kernel, own_rows, chosen = self._fit_map(rows, for_kernel, for_landmarks)
             # Before `_kernel_kept`, whose map for a given matrix no longer reads row numbers.
-            self._decompose(rows)
-            self.kernel_ = self._kernel_kept(kernel, all_rows, chosen.index)
+            self._decompose(own_rows)
+            self.kernel_ = self._kernel_kept(kernel, rows, chosen.index)
             if self.fit_inverse_transform:
                 self._learn_inverse(rows, penalty, for_inverse)
             # Pre-images of an earlier fit belong to other components.
@@ -207,7 +204,7 @@ class KernelPCA(NystromEstimator):
     def _learn_inverse(self, rows: RowSource, penalty: float, rng: RandomStream) -> None:
         assert isinstance(self.map_, NystromMap)  # a given matrix has no pre-images
         # 1. The codes of the landmarks are the centers, in float64 whatever the dtype of the rows.
-        codes = self._codes(as_rows(xp.to_float64(self.map_.points)))
+        codes = self._transform_rows(as_rows(xp.to_float64(self.map_.points)), 1 << 28)
         kernel = resolve.kernel_for(resolve.kernel("gaussian", "median"), as_rows(codes), rng)
         # 2. The engine of the rows may have no float64 tiles: another one on its device replaces
         # it.
@@ -218,16 +215,14 @@ class KernelPCA(NystromEstimator):
         more = 16 * centers.width * rows.shape[1]
         memory = self._passes(self.map_, centers, more=more)
         size = self.map_.block_size(rows, memory)
-        self.preimage_ = PreImage.build(self._project_rows, centers, rows, size, penalty)
+        self.preimage_ = PreImage.build(self._projection, centers, rows, size, penalty)
 
-    def _codes(self, rows: RowSource, memory_bytes: int = 1 << 28) -> Array:
-        size = self.map_.block_size(rows, memory_bytes)
-        return rows.map(self._project_rows, size=size)
+    def _transform_rows(self, rows: RowSource, memory_bytes: int) -> np.ndarray:
+        return rows.map(self._projection, size=self.map_.block_size(rows, memory_bytes))
 
     @property
-    def _project_rows(self) -> Projected:
-        mean, vectors = self.mean_, self.eigenvectors_
-        return Projected(self.map_, mean, vectors)
+    def _projection(self) -> Callable[[Array], Array]:
+        return partial(project_features, self.map_, self.mean_, self.eigenvectors_)
 
     def transform(self, X: RowsLike) -> Values:
         """Return the components of rows.
@@ -241,11 +236,7 @@ class KernelPCA(NystromEstimator):
         ndarray of shape (n, k)
             Components in the dtype of X; Float64 if X has integers that need it.
         """
-        if is_collection(X):
-            return lazily(self, "transform", X)
-        check_is_fitted(self)
-        rows = validation.new_rows(self, X)
-        return self._codes(rows, self._result(rows, self._n_features_out))
+        return super().transform(X)
 
     def inverse_transform(self, X: RowsLike) -> np.ndarray:
         """Return rows with approximately these components.

@@ -13,7 +13,7 @@ from ..._sparse import cast, dense, slice_rows
 from ...data import RowSource, as_columns, subset
 from ...engines import Engine
 from ...kernels import Kernel
-from ...metric.sampling import split_held_out
+from ...metric.base import split_held_out
 from ...paths.sample import PATH_PENALTIES, SampleFit, fit_sample
 from ...search import Budget, Clock, Material, Split
 from ...search.all_rows.full_fit import (

@@ -12,7 +12,7 @@ from ..._messages.errors import SETTING_FORM, ParameterError
 from ...data import gather_rows
 from ...landmarks import Landmarks
 from ...losses import Logistic, Loss, Softmax
-from ...losses.links import IDENTITY
+from ...losses.base import IDENTITY
 from ...model import KernelModel, LogOdds
 from ...operators import KernelOperator
 from ...problems import LossProblem

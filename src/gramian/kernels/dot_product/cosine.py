@@ -52,7 +52,7 @@ class Cosine(LengthscaleKernel):
         x = self.scaled(points)
         norms = xp.sqrt(squared_norms(cast(x, xp.float64)))  # squares may overflow in float32
         # A row of zeros stays a row of zeros: without the mask it would become NaN.
-        inverse = xp.fill_where(xp.reciprocal(norms), norms == 0, 0.0)
+        inverse = xp.where(norms == 0, 0.0, xp.reciprocal(norms))
         # The division is in float64 too, so that each row is rounded once.
         unit = scale_rows(cast(x, xp.float64), inverse)
         return cast(unit, x.dtype), xp.cast(inverse[:, None], x.dtype)
