@@ -36,15 +36,9 @@ class CsrArray:
     SciPy's matrices would do, but each one copies its positions to 32 bits where they fit, and
     takes 50 microseconds to build.
 
-    Attributes
-    ----------
-    indptr : ndarray of shape (n + 1,)
-        Int64.
-    indices : ndarray of shape (entries,)
-        Columns, in int64.
-    data : ndarray of shape (entries,)
-    shape : tuple of int
-        The pair (n, d).
+    - `indptr`, (n + 1,): in int64.
+    - `indices`: columns, in int64.
+    - `shape`: the pair (n, d).
     """
 
     indptr: np.ndarray

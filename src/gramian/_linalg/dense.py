@@ -133,12 +133,8 @@ def cholesky_(A: Float[Array, "m m"]) -> None:
 def pivoted_cholesky_(A: Float[Array, "m m"], least: float) -> tuple[Int[Array, " m"], int]:
     """Replace the upper triangle of A by the factor with the largest pivots first.
 
-    Parameters
-    ----------
-    A : Array of shape (m, m)
-        Float64, by columns, on the host. Cost: m³ / 3 operations, no copy.
-    least : float
-        The factorisation ends before a pivot (a squared diagonal entry) of at most `least`.
+    - `A`: float64, by columns, on the host. Cost: m³ / 3 operations, no copy.
+    - `least`: the factorisation ends before a pivot (a squared diagonal entry) of at most `least`.
 
     Returns
     -------

@@ -14,19 +14,17 @@ ROUNDING_UNITS = 100
 """Least jitter, and least pivot, for float32 data, in units of eps32 times the mean diagonal."""
 
 
-def cholesky_with_jitter_(
-    A: Float[Array, "m m"], dtype: xp.DType, *, always: bool = False
-) -> float:
+def cholesky_with_jitter_(A: Float[Array, "m m"], dtype: xp.DType, *, exact: bool = False) -> float:
     """Replace the upper triangle of A by R, R'R = A + jitter I, and return the jitter.
 
     - `A`: float64, by columns, without subnormal entries.
-    - `dtype`: dtype of products, which cannot resolve the least jitter.
-    - `always`: whether the first attempt has that jitter, too, because the inverse of the factor
-      amplifies the rounding of products along directions of small eigenvalues.
+    - `dtype`: dtype of products, whose rounding the inverse factor amplifies along directions of
+      small eigenvalues. They cannot resolve the least jitter.
+    - `exact`: whether the first attempt has no jitter, so that a definite matrix gets none.
     """
     trace = float(xp.diagonal(A).sum()) or 1.0  # zero if the kernel vanishes at all rows
     least_jitter = max(FLOAT64_EPS * trace, ROUNDING_UNITS * xp.finfo(dtype).eps * trace / len(A))
-    jitter, diagonal = least_jitter if always else 0.0, xp.copy(xp.diagonal(A))
+    jitter, diagonal = 0.0 if exact else least_jitter, xp.copy(xp.diagonal(A))
     while True:
         # The diagonal is set from its copy, so that jitters of failed attempts do not add up.
         xp.assign_(xp.diagonal(A), diagonal + jitter)

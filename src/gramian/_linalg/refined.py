@@ -82,12 +82,8 @@ def solve_refined(
     The factor in float32 gives a correction for the residual in float64, until
     :math:`\|b - A x\| \le 4 \varepsilon \|A\|_F \|x\|`: the algorithm of LAPACK's `dsposv` [1]_.
 
-    Parameters
-    ----------
-    A : Array of shape (m, m)
-        Symmetric, both triangles, float64, by columns, on the host; unchanged.
-    least : float
-        Lower bound of the eigenvalues, such as a ridge.
+    - `A`: symmetric, both triangles, float64, by columns, on the host; unchanged.
+    - `least`: lower bound of the eigenvalues, such as a ridge.
 
     Notes
     -----

@@ -19,11 +19,9 @@ def extremes_of_lanczos(alpha: Float[Array, " k"], beta: Float[Array, " k"]) -> 
     The smaller one is at least eps times the larger one. Without steps: (1, 1). With ratios that
     are invalid by rounding: (eps, 1).
 
-    Parameters
-    ----------
-    alpha, beta : Array of shape (k,)
-        Step lengths, and ratios of successive residuals. The quotient of the eigenvalues grows with
-        k towards the condition number of the (preconditioned) matrix, or 1 / eps if that is larger.
+    - `alpha`, `beta`: step lengths, and ratios of successive residuals. The quotient of the
+      eigenvalues grows with k towards the condition number of the (preconditioned) matrix, or 1 /
+      eps if that is larger.
 
     References
     ----------

@@ -22,15 +22,11 @@ Face: TypeAlias = "Callable[[str, Any], str]"
 class Text:
     """Text that names parameters, in the notation of Python or of the command line.
 
-    Parameters
-    ----------
-    template : str
-        A template of `str.format` in which ``{}`` takes the next value, ``{tol}`` marks a
-        parameter, ``{solver='pcg'}`` a parameter and its setting, and ``{tol=}`` a parameter whose
-        setting is the next value. User input, such as names of files, must be a value, because it
-        may contain braces.
-    *values : Any
-        A `Text`, or an error with a `Text`, is written for the same face.
+    - `template`: a template of `str.format` in which ``{}`` takes the next value, ``{tol}`` marks a
+      parameter, ``{solver='pcg'}`` a parameter and its setting, and ``{tol=}`` a parameter whose
+      setting is the next value. User input, such as names of files, must be a value, because it may
+      contain braces.
+    - `values`: a `Text`, or an error with a `Text`, is written for the same face.
 
     Examples
     --------
@@ -99,14 +95,9 @@ class TextWarning(UserWarning):
 class ParameterError(TextError):
     """Error about a parameter whose value cannot be used.
 
-    Attributes
-    ----------
-    parameter : str
-        Name of the parameter in Python.
-    expected : str or Text
-        Allowed values, or the reason why this value is not allowed.
-    remedy : str or Text
-        Remedy; empty if `expected` is enough.
+    - `parameter`: name of the parameter in Python.
+    - `expected`: allowed values, or the reason why this value is not allowed.
+    - `remedy`: remedy; empty if `expected` is enough.
 
     Examples
     --------

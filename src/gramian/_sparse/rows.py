@@ -179,11 +179,6 @@ class Kept:
     """Sparse rows in the form in which SciPy multiplies them: float64, and columns in 32 bits.
 
     - `x`, Array of shape (b, u): sparse rows, which are copied.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    nbytes : int
     """
 
     ENTRY_BYTES = 12

@@ -38,14 +38,9 @@ def draw_frequencies(
     probabilities proportional to k(x, x). A product adds a frequency of each factor, because its
     density is the convolution. Frequencies are 0 along features that a kernel does not use.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Resolved; see `FourierMap.build`.
-    d : int
-        Features of a row.
-    count : int
-        Number of frequencies q.
+    - `kernel`: resolved; see `FourierMap.build`.
+    - `d`: features of a row.
+    - `count`: number of frequencies q.
 
     Returns
     -------

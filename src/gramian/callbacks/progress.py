@@ -187,13 +187,9 @@ class Progress:
 def show_progress(verbose: int | str, total: int | float | None = None) -> Iterator[list[Progress]]:
     """Show the progress that ``verbose`` of an estimator requests, while the context lasts.
 
-    Parameters
-    ----------
-    verbose : int or "auto"
-        0: none; 1: a bar, or a line every half minute; 2: also a line for each iteration or trial;
-        "auto": 1 in a notebook, else 0.
-    total : float, optional
-        As in `Progress`.
+    - `verbose`: 0: none; 1: a bar, or a line every half minute; 2: also a line for each iteration
+      or trial; "auto": 1 in a notebook, else 0.
+    - `total`: as in `Progress`.
 
     Yields
     ------

@@ -343,13 +343,7 @@ class NativeEngine(Engine):
 
 
 class PackedProduct:
-    """K v of rows x, with columns and vectors packed once for all calls with few rows.
-
-    Parameters
-    ----------
-    z : Array of shape (m, d)
-    v : Array of shape (m, t)
-    """
+    """K v of rows x, with columns and vectors packed once for all calls with few rows."""
 
     def __init__(self, engine: NativeEngine, kernel: Kernel, z: Array, v: Array) -> None:
         self._engine, self._kernel, self._z, self._v = engine, kernel, z, v

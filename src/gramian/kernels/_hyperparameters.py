@@ -68,10 +68,8 @@ def with_factors(kernel: Kernel) -> Kernel:
 def times_lengthscales(kernel: Kernel, ratio: float, *, circles: bool = True) -> Kernel:
     """Return a kernel with its lengthscales multiplied by a number.
 
-    Parameters
-    ----------
-    circles : bool, default=True
-        Whether lengthscales of kernels with a period, in radii of a circle, are multiplied, too.
+    - `circles`: whether lengthscales of kernels with a period, in radii of a circle, are
+      multiplied, too.
     """
     values, parameters = hyperparameters(kernel), kernel.get_params()
 
@@ -103,13 +101,9 @@ def contract_gradients(
 ) -> list[float]:
     r"""Return :math:`\sum_{ij} G_{ij}\, \partial k(x_i, x_j) / \partial \log \theta_p` for each p.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    x : Array of shape (n, d)
-        Dense rows, in float64.
-    weights : Array of shape (n, n)
-        The symmetric matrix G: the derivative of a function with respect to the kernel matrix.
+    - `x`: dense rows, in float64.
+    - `weights`: the symmetric matrix G: the derivative of a function with respect to the kernel
+      matrix.
 
     Returns
     -------

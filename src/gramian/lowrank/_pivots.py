@@ -16,19 +16,11 @@ LEAST_DRAWN_ROWS = 10
 class Elimination:
     """Partial Cholesky factorisation of a small matrix, one pivot after the other.
 
-    Parameters
-    ----------
-    H : Array of shape (b, b)
-        Residual of the kernel at b drawn rows.
-    floor : Array of shape (b,)
-        Diagonal entries up to which the residual is rounding.
+    - `H`: residual of the kernel at b drawn rows.
+    - `floor`: diagonal entries up to which the residual is rounding.
 
-    Attributes
-    ----------
-    residual : Array of shape (b,)
-        Diagonal of the residual of H.
-    chosen : list of int
-        Pivots so far.
+    - `residual`: diagonal of the residual of H.
+    - `chosen`: pivots so far.
     """
 
     def __init__(self, H: Float[Array, "b b"], floor: Float[Array, " b"]) -> None:

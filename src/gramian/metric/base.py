@@ -32,11 +32,8 @@ def draw_sample(
 ) -> Sample:
     """Draw up to `most` random rows, a fifth of them held out, at most 2,000.
 
-    Parameters
-    ----------
-    rows : RowSource of shape (n, d)
-    coded : bool, default=False
-        Whether targets are codes of classes: each class then has its share of the held-out rows.
+    - `coded`: whether targets are codes of classes: each class then has its share of the held-out
+      rows.
     """
     index = rng.sample(len(rows), most)
     held_index, learn = split_held_out(targets[index], coded)

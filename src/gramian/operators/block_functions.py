@@ -23,12 +23,7 @@ from ..kernels import Kernel
 class OneSide:
     """Base of functions of a block of rows, with the other side of the matrix in memory.
 
-    Attributes
-    ----------
-    engine : Engine
-    kernel : Kernel
-    z : Array of shape (m, d)
-        Rows of this side, in the dtype of the entries.
+    - `z`: rows of this side, in the dtype of the entries.
     """
 
     engine: Engine
@@ -44,15 +39,11 @@ class OneSide:
 class Normal(OneSide, BlockReduction[Array]):
     """Sum of K' W (K v - y) over blocks of rows.
 
-    Attributes
-    ----------
-    v : Array of shape (m, t), or None
-    weighted, aimed : bool
-        Whether the row-aligned arguments contain weights, and after them targets.
-    negated : bool
-        Whether to change the sign of the targets.
-    shift : int, optional
-        Offset of row numbers if the rows are also columns: minus the number of the first column.
+    - `weighted`, `aimed`: whether the row-aligned arguments contain weights, and after them
+      targets.
+    - `negated`: whether to change the sign of the targets.
+    - `shift`: offset of row numbers if the rows are also columns: minus the number of the first
+      column.
     """
 
     v: Float[Array, "m t"] | None
@@ -124,11 +115,7 @@ class Product(OneSide):
 class RowProduct:
     """K v for any rows on the host, without an operator for each of them.
 
-    Attributes
-    ----------
-    product : Product
-    size : int
-        Rows in a block at most.
+    - `size`: rows in a block at most.
     """
 
     product: Product

@@ -21,11 +21,8 @@ READ_ROWS = 1 << 16
 class Factors:
     """L and R of K = L R', reduced to the columns in which R has entries.
 
-    Attributes
-    ----------
-    left, right : tuple of Kept of shape (b, u)
-        Blocks of rows of L and of R; the same blocks if both sides of K are the same rows.
-    threads : int
+    - `left`, `right`: blocks of rows of L and of R; the same blocks if both sides of K are the same
+      rows.
     """
 
     left: tuple[Kept, ...]

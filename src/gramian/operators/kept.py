@@ -24,11 +24,6 @@ class Kept(ABC):
     """The entries of the matrix of a kernel between two row sources.
 
     An operator derived from the operator of these sources uses them if it has the same columns.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows, cols : RowSource of n and m rows
     """
 
     kernel: Kernel
@@ -57,15 +52,9 @@ class Kept(ABC):
 class KeptMatrix(Kept):
     """All stored entries of a kernel matrix.
 
-    Attributes
-    ----------
-    entries : Array of shape (n, m)
-    row_index : Array of shape (k,), or None
-        Indices of the rows in use; None for all rows.
-    turned : bool
-        Whether the matrix is the transpose of these entries.
-    compiled : bool or None
-        Whether to use compiled products if available; None: if they are faster.
+    - `row_index`: indices of the rows in use; None for all rows.
+    - `turned`: whether the matrix is the transpose of these entries.
+    - `compiled`: whether to use compiled products if available; None: if they are faster.
     """
 
     entries: Float[Array, "n m"]
@@ -142,13 +131,9 @@ class KeptMatrix(Kept):
 class KeptTriangle(Kept):
     """Entries of the lower triangle of the matrix of some rows with themselves.
 
-    Attributes
-    ----------
-    strips : sequence of Array
-        Strips of `STRIP_ROWS` rows (the last may have fewer), up to the diagonal entry of their
-        last row.
-    compiled : bool or None
-        Whether to use compiled products if available; None: if they are faster.
+    - `strips`: strips of `STRIP_ROWS` rows (the last may have fewer), up to the diagonal entry of
+      their last row.
+    - `compiled`: whether to use compiled products if available; None: if they are faster.
     """
 
     strips: Sequence[Array]

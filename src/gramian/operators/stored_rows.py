@@ -24,15 +24,9 @@ COMPILED_TARGETS = 16
 class StoredRows:
     """A range of rows of a stored kernel matrix.
 
-    Attributes
-    ----------
-    entries : Array of shape (n, m)
-    row_index : Array of shape (k,), or None
-        Indices of the rows in use; None for all rows.
-    bounds : tuple of two int
-        Start and end of the range among the rows in use.
-    compiled : bool or None
-        Whether to use compiled products if available; None: if they are faster.
+    - `row_index`: indices of the rows in use; None for all rows.
+    - `bounds`: start and end of the range among the rows in use.
+    - `compiled`: whether to use compiled products if available; None: if they are faster.
     """
 
     entries: Float[Array, "n m"]

@@ -222,12 +222,8 @@ def leave_one_out(
 ) -> LeftOut:
     r"""Return the leave-one-out loss of a kernel matrix with all rows as centers, at one shift.
 
-    Parameters
-    ----------
-    K : Array of shape (n, n)
-        Symmetric; unchanged.
-    weights, Y, shift, eps
-        As for `Spectrum.losses`.
+    - `K`: symmetric; unchanged.
+    - `weights`, `Y`, `shift`, `eps`: as for `Spectrum.losses`.
 
     Notes
     -----

@@ -8,6 +8,7 @@ classmethod and the methods that its solver needs.
 
 from __future__ import annotations
 
+from .._linalg import cholesky_with_jitter_
 from .block_cholesky import BlockCholesky, BlockLowRank, blocks_of_rows
 from .eigenpro import EigenProFactor
 from .falkon import FalkonFactor
@@ -21,4 +22,5 @@ __all__ = [
     "InverseOfEach",
     "LowRankInverse",
     "blocks_of_rows",
+    "cholesky_with_jitter_",
 ]

@@ -71,7 +71,7 @@ class BlockLowRank:
             # Rounding may give negative entries if the ridge is small. The clamp mends these, and
             # the jitter of the factorisation any other indefiniteness.
             xp.add_(xp.clip_(xp.diagonal(A), min=0.0), ridge_at(ridge, rows))
-            la.cholesky_with_jitter_(A, xp.float64)
+            la.cholesky_with_jitter_(A, xp.float64, exact=True)
             # V is solved with the factor in float64, before that is rounded for storage.
             V[rows] = xp.solve_triangular(A.T, F, upper=False)
             factors.append(convert_factor(A, dtype))
@@ -214,7 +214,7 @@ class BlockCholesky:
         for rows, A in zip(index, diagonal_blocks(K, index), strict=True):
             xp.add_(xp.diagonal(A), ridge_at(ridge, rows))
             # A ridge of the size of rounding may leave a block indefinite, hence the jitter.
-            la.cholesky_with_jitter_(A, xp.float64)
+            la.cholesky_with_jitter_(A, xp.float64, exact=True)
             factors.append(convert_factor(A, dtype))
         return cls(tuple(index), tuple(factors))
 

@@ -67,18 +67,13 @@ FEW_TARGETS = 2
 class StoresEntries:
     """Base of solvers that may store the entries of K, because they multiply with it often.
 
-    Attributes
-    ----------
-    store_bytes : int
-        Memory for the entries in the dtype of products: if they fit, they are evaluated once, and
-        each product reads them.
-    stored_features : tuple of two int
-        Least number of features for which storing pays: with one or two targets, and with more, for
-        which products with stored entries cost more. Storing then pays after ten to twenty products
-        (`full_kept` and `peers` of the benchmarks).
-    whole_matrix : bool
-        Whether all entries are stored. False if each product is with all rows at once: then the
-        lower triangle suffices.
+    - `store_bytes`: memory for the entries in the dtype of products: if they fit, they are
+      evaluated once, and each product reads them.
+    - `stored_features`: least number of features for which storing pays: with one or two targets,
+      and with more, for which products with stored entries cost more. Storing then pays after ten
+      to twenty products (`full_kept` and `peers` of the benchmarks).
+    - `whole_matrix`: whether all entries are stored. False if each product is with all rows at
+      once: then the lower triangle suffices.
     """
 
     store_bytes: int

@@ -60,20 +60,13 @@ def choose(kernel: Kernel, reach: float, fourth: float, d: int, precision: str) 
     turns a rounding error into its square root, differences are used instead: they lose only the
     rounding of the coordinates.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        A radial kernel or the l1 Laplacian.
-    reach : float
-        Largest squared norm of a centered column, in lengthscales; the largest l1 norm for the l1
-        Laplacian. It also bounds the rows that matter: only pairs of near points have large
-        entries.
-    fourth : float
-        The largest root of the sum of the fourth powers of the coordinates of a column.
-    d : int
-        Number of features.
-    precision : {"ieee", "3xtf32", "3xbf16"}
-        Preferred product; if it is not precise enough, ``"ieee"`` is tried.
+    - `kernel`: a radial kernel or the l1 Laplacian.
+    - `reach`: largest squared norm of a centered column, in lengthscales; the largest l1 norm for
+      the l1 Laplacian. It also bounds the rows that matter: only pairs of near points have large
+      entries.
+    - `fourth`: the largest root of the sum of the fourth powers of the coordinates of a column.
+    - `d`: number of features.
+    - `precision`: preferred product; if it is not precise enough, ``"ieee"`` is tried.
     """
     eps = torch.finfo(torch.float32).eps
     if not isinstance(kernel, Radial):

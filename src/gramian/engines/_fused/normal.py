@@ -22,15 +22,8 @@ def gradients(kernel: Radial, x: Tensor, z: Tensor, v: Tensor, K: Fused) -> Tens
     Slopes replace entries, and products of v with each feature and with one replace v. Slopes are
     computed again for every `TARGET_COLUMNS` columns of these products.
 
-    Parameters
-    ----------
-    kernel : Radial
-        A kernel in `SLOPE_OF_KERNEL`.
-    x : Tensor of shape (b, d)
-    z : Tensor of shape (m, d)
-    v : Tensor of shape (m, t)
-    K : Fused
-        Fused matrix of this kernel and these rows.
+    - `kernel`: a kernel in `SLOPE_OF_KERNEL`.
+    - `K`: fused matrix of this kernel and these rows.
     """
     (b, d), t = x.shape, v.shape[1]
     # The same prepared rows serve: only the profile, which is a compile-time constant, changes.
@@ -72,12 +65,8 @@ LEAST_ROWS = 1024
 class Normal:
     """The product c K' W (c K v - y) in float64, where c is the factor of a kernel.
 
-    Parameters
-    ----------
-    weights : Tensor of shape (b,), optional
-        The diagonal of W, ones if None.
-    targets : Tensor of shape (b, t), optional
-        The targets y, zero if None.
+    - `weights`: the diagonal of W, ones if None.
+    - `targets`: the targets y, zero if None.
     """
 
     K: Fused

@@ -21,14 +21,9 @@ PREPARED_NUMBERS = 1 << 22
 class Points:
     """Rows in lengthscales from the common origin, rounded once, padded with zeros.
 
-    Attributes
-    ----------
-    rows : Tensor of shape (n', d')
-        Rows, stored row by row for products, feature by feature for differences.
-    norms : Tensor of shape (n',)
-        Squared norms times the scale of the kernel.
-    n : int
-        Number of rows before padding.
+    - `rows`, (n', d'): stored row by row for products, feature by feature for differences.
+    - `norms`, (n',): squared norms times the scale of the kernel.
+    - `n`: number of rows before padding.
     """
 
     rows: Tensor

@@ -69,12 +69,8 @@ MIN_STRIP_ROWS = 32
 class TileSizes:
     """Size of the tiles on a device, and the number of simultaneous tiles.
 
-    Parameters
-    ----------
-    tile_bytes : int, optional
-        Bytes of a tile; by default a size that suits the device.
-    threads : int, optional
-        Workers on the CPU; the number of threads of the BLAS if None.
+    - `tile_bytes`: bytes of a tile; by default a size that suits the device.
+    - `threads`: workers on the CPU; the number of threads of the BLAS if None.
     """
 
     device: str = "cpu"

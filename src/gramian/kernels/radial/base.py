@@ -52,14 +52,9 @@ def recompute_near(
 ) -> Array:
     """Replace small entries of `s`, whose digits cancelled, by direct differences.
 
-    Parameters
-    ----------
-    s : Array of shape (b, m)
-        ``scale * |x - z|²``, the product of the two next arguments; overwritten.
-    left, right : Array of shape (b, d + 2), (m, d + 2)
-        Rows as `Radial.prepare` makes them.
-    ratio : float
-        Entries below this multiple of their error are replaced.
+    - `s`, (b, m): ``scale * |x - z|²``, the product of the two next arguments; overwritten.
+    - `left`, `right`, (b, d + 2) and (m, d + 2): rows as `Radial.prepare` makes them.
+    - `ratio`: entries below this multiple of their error are replaced.
 
     Returns
     -------

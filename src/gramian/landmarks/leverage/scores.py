@@ -191,7 +191,7 @@ def _regularised_factor_(A: Array, ridge: Array) -> Float[Array, "k k"]:
     la.prepare_(A)
     R = la.by_columns(A)
     xp.add_(xp.diagonal(R), ridge)
-    la.cholesky_with_jitter_(R, xp.float64)
+    la.cholesky_with_jitter_(R, xp.float64, exact=True)
     return R
 
 

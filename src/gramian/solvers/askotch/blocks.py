@@ -146,7 +146,7 @@ def _exact(index: Array, H: Array, ridge: Array, rng: RandomStream) -> Block:
     # Subnormal entries would slow the factorisation down by an order of magnitude.
     la.flush_tiny_(A)
     xp.add_(xp.diagonal(A), ridge.reshape(-1))
-    singular = la.cholesky_with_jitter_(A, xp.float64) > 0
+    singular = la.cholesky_with_jitter_(A, xp.float64, exact=True) > 0
     diagonals = xp.square(la.solve_triangular(A, units, lower=False, transpose=True)).sum(axis=0)
     return Block(index, _Cholesky(A), 1.0, float(ridge.min() * diagonals.mean()), singular)
 

@@ -39,18 +39,11 @@ def next_estimate(
     residuals fall by the rate :math:`h / \sqrt{\mu c}` per pass, and for :math:`\mu \le h` by
     :math:`\sqrt{\mu / c}`. So :math:`\sqrt{\mu c}` times the rate is h, or :math:`\mu` itself.
 
-    Parameters
-    ----------
-    mu : float
-        The convexity of the momentum in these iterations.
-    squares : Array of shape (k,)
-        Mean squares of the block residuals, one per iteration.
-    passes : float
-        Passes since the start.
-    blocks : float
-        Iterations per pass.
-    scale : float
-        The constant c of the rule; see `BlockRule.scale`.
+    - `mu`: the convexity of the momentum in these iterations.
+    - `squares`: mean squares of the block residuals, one per iteration.
+    - `passes`: passes since the start.
+    - `blocks`: iterations per pass.
+    - `scale`: the constant c of the rule; see `BlockRule.scale`.
     """
     window = round(max(WINDOW_PASSES, WINDOW_SHARE * passes) * blocks)
     # The rate compares two windows of equal length. An infinite scale means no momentum to

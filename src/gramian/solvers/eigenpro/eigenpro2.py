@@ -181,19 +181,12 @@ class EigenPro2(EigenProSettings, StoresEntries, MiniBatchSolver[FullProblem, Ei
 class Descent:
     """The preconditioned system (K + D) coef = y, and the steps of EigenPro 2 on it.
 
-    Attributes
-    ----------
-    K : KernelOperator or DenseBlock of shape (n, n)
-    P : EigenProFactor
-        The preconditioner.
-    eta : float
-        Step per row.
-    D : Array of shape (n, 1) or ()
-        Ridge of each row, or one ridge for all rows.
-    ridge : float
-        n times the penalty: the ridge of the system multiplied by the relative weights `omega`.
-    omega : Array of shape (n,), or None
-        Weights relative to their mean.
+    - `P`: the preconditioner.
+    - `eta`: step per row.
+    - `D`, (n, 1) or (): ridge of each row, or one ridge for all rows.
+    - `ridge`: n times the penalty: the ridge of the system multiplied by the relative weights
+      `omega`.
+    - `omega`: weights relative to their mean.
     """
 
     K: KernelOperator | DenseBlock

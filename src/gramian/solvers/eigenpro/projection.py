@@ -52,7 +52,7 @@ class ExactProjection(Projection):
         """Factorise K_ZZ."""
         R = la.by_columns(xp.to_float64(K_ZZ).dense())
         la.prepare_(R)
-        la.cholesky_with_jitter_(R, K_ZZ.dtype, always=True)
+        la.cholesky_with_jitter_(R, K_ZZ.dtype)
         return cls(R)
 
     def solve(self, h: Float[Array, "p t"], key: int) -> Float[Array, "p t"]:

@@ -63,13 +63,8 @@ class EigenPro3State(EigenProState):
 class Step:
     """A batch of a segment: its rows, and their indices and targets.
 
-    Attributes
-    ----------
-    rows : slice
-        Position of its rows in the segment.
-    index : Array of shape (m,)
-        Indices of the rows of the batch.
-    y : Array of shape (m, t)
+    - `rows`: position of its rows in the segment.
+    - `index`, (m,): indices of the rows of the batch, with targets `y`, (m, t).
     """
 
     rows: slice
@@ -81,18 +76,10 @@ class Step:
 class Segment:
     """Batches without a projection between them, with kernel entries of their rows x.
 
-    Attributes
-    ----------
-    x : Array of shape (b, d)
-    K_bZ : KernelOperator or DenseBlock of shape (b, p)
-    K_bs_U : DenseBlock or Product of shape (b, q)
-        K(x, X_s) U.
-    K_bb : KernelOperator or DenseBlock of shape (b, b), or None
-        Kernel of the rows with themselves; None if there is only one batch.
-    number : int
-        Number of the last batch among all batches.
-    due : bool
-        Whether a projection follows.
+    - `K_bZ`, (b, p), and `K_bs_U`, (b, q): K(x, Z) and K(x, X_s) U.
+    - `K_bb`, (b, b): kernel of the rows with themselves; None if there is only one batch.
+    - `number`: number of the last batch among all batches.
+    - `due`: whether a projection follows.
     """
 
     x: Array

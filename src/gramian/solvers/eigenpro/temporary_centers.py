@@ -20,17 +20,11 @@ class TemporaryCenters:
     Between `enter` and `leave` it collects the steps of the batches of a segment, whose rows and
     kernel entries are in memory. The rows of the segment then become temporary centers.
 
-    Parameters
-    ----------
-    K : KernelOperator of shape (n, p)
-        Operator of any rows with the centers Z.
-    K_Zs_U : Array of shape (p, q)
-        K(Z, X_s) U.
-    t : int
-        Number of targets.
-    delay : int
-        T, the number of batches between two projections. Their rows become temporary centers, in a
-        temporary file if they exceed the memory budget of K.
+    - `K`: operator of any rows with the centers Z.
+    - `K_Zs_U`: K(Z, X_s) U.
+    - `t`: number of targets.
+    - `delay`: T, the number of batches between two projections. Their rows become temporary
+      centers, in a temporary file if they exceed the memory budget of K.
     """
 
     def __init__(

@@ -67,16 +67,10 @@ class MiniBatchSolver(Solver[ProblemType, StateType]):
 class MiniBatchState(State):
     """State after a part of an epoch, enough to resume exactly.
 
-    Attributes
-    ----------
-    seed : int
-        Seeds the draw of each batch, together with the number of the iteration.
-    settings : dict of str to float
-        Chosen settings, such as the batch and the step.
-    first : float
-        Mean squared batch error before the second state, -1 at first.
-    lost : bool
-        Whether the error of the last batches is far above that error and their targets.
+    - `seed`: seeds the draw of each batch, together with the number of the iteration.
+    - `settings`: chosen settings, such as the batch and the step.
+    - `first`: mean squared batch error before the second state, -1 at first.
+    - `lost`: whether the error of the last batches is far above that error and their targets.
     """
 
     seed: int = 0

@@ -145,14 +145,9 @@ def in_rows(problem: NystromProblem) -> bool:
 class Ridge:
     """The term lambda K_mm w of the gradient: direct, or added to the rows that are landmarks.
 
-    Attributes
-    ----------
-    at : Array of shape (n,), or None
-        Landmark number of each row, -1 for other rows; None if the term is direct.
-    entry : Array of shape (m, 1)
-        c / omega of the landmarks.
-    constant : Array of shape (m, t)
-        c y / n of the landmarks.
+    - `at`, (n,): landmark number of each row, -1 for other rows; None if the term is direct.
+    - `entry`, (m, 1): c / omega of the landmarks.
+    - `constant`, (m, t): c y / n of the landmarks.
     """
 
     K_mm: KernelOperator | DenseBlock

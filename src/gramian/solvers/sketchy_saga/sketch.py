@@ -37,16 +37,10 @@ SMOOTHNESS_BATCHES = 3
 class Hessian:
     """Hessian over n, K' Omega K / n + penalty K_mm, to be estimated from samples of rows.
 
-    Attributes
-    ----------
-    K : KernelOperator of shape (n, m)
-    omega : Array of shape (n,)
-    landmark_weight : Array of shape (m,)
-        As in `NystromProblem`.
-    K_mm : DenseBlock, or None
-        Omitted from products if None.
-    entry : float
-        Largest c² / omega of the landmarks if the ridge is in the rows, else 0.
+    - `K`, (n, m), and `omega`, (n,): as in the products.
+    - `landmark_weight`, (m,): as in `NystromProblem`.
+    - `K_mm`: omitted from products if None.
+    - `entry`: largest c² / omega of the landmarks if the ridge is in the rows, else 0.
     """
 
     K: KernelOperator
