@@ -15,8 +15,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from gramian.engines._fused import profiles, tiles
+from gramian.engines._fused.points import SYMMETRIC_TILES, options
 from gramian.engines._fused.products import SYMMETRIC_TARGETS
-from gramian.engines._fused.shapes import SYMMETRIC_TILES, options
 
 PRODUCTS = ("ieee", "3xtf32", "3xbf16")
 

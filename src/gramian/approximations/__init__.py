@@ -9,10 +9,9 @@ waves, which needs no data. `Moments` are the statistics of features for kernel 
 
 from __future__ import annotations
 
-from .base import FeatureMap, largest_first
+from .base import FeatureMap, Moments, RunningMoments, largest_first
 from .error import Norm, frobenius_error, sampled_error, spectral_error, trace_error
 from .fourier import FourierMap
-from .moments import Moments, RunningMoments
 from .nystrom import KernelColumns, NystromMap
 
 __all__ = [

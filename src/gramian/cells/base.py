@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar, TypeVar
 
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
@@ -33,6 +34,9 @@ class Share:
     slope: Float[Array, "k d"] | None = None
 
 
+CellsType = TypeVar("CellsType", bound="Cells")
+
+
 class Cells(ABC):
     """Regions of the space of mapped rows, on which the kernel is evaluated; immutable.
 
@@ -40,6 +44,8 @@ class Cells(ABC):
     ----------
     count : int
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # every subclass is a dataclass
 
     @property
     @abstractmethod
@@ -83,14 +89,28 @@ class Cells(ABC):
             index_of_cell[share.cell] = share.index
         return index_of_cell
 
-    @abstractmethod
     def tensors(self) -> dict[str, Array]:
-        """Return the tensors to save in a file."""
+        """Return the tensors to save in a file: all fields."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
-    @abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, Array]) -> Cells:
+    def from_tensors(cls: type[CellsType], tensors: Mapping[str, Array]) -> CellsType:
         """Return the cells of saved tensors; raise ValueError if they are damaged."""
+        names = [f.name for f in fields(cls)]
+        if set(tensors) != set(names):
+            raise ValueError(
+                f"cells must have the tensors {', '.join(names)}, not {', '.join(tensors)}"
+            )
+        for name, tensor in tensors.items():
+            if xp.is_floating(tensor) and not bool(xp.isfinite(tensor).all()):
+                raise ValueError(f"{name} of the cells has numbers that are not finite")
+        cls.check_tensors(tensors)
+        return cls(**tensors)
+
+    @staticmethod
+    @abstractmethod
+    def check_tensors(tensors: Mapping[str, Array]) -> None:
+        """Raise ValueError if finite tensors of the right names are no cells."""
 
 
 class Partition(ABC):
@@ -190,14 +210,3 @@ def cells_from_parts(kind: object, tensors: Mapping[str, Array]) -> Cells:
         If the kind is unknown, or the tensors are damaged.
     """
     return kinds[str(kind)].from_tensors(tensors)
-
-
-def check_names(tensors: Mapping[str, Array], names: tuple[str, ...]) -> None:
-    """Raise ValueError unless the tensors have these names and finite numbers."""
-    if set(tensors) != set(names):
-        raise ValueError(
-            f"cells must have the tensors {', '.join(names)}, not {', '.join(tensors)}"
-        )
-    for name, tensor in tensors.items():
-        if xp.is_floating(tensor) and not bool(xp.isfinite(tensor).all()):
-            raise ValueError(f"{name} of the cells has numbers that are not finite")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .. import _arrays as xp
 from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_count
-from .base import Cells, Partition, Share, check_names, kinds, partitions
+from .base import Cells, Partition, Share, kinds, partitions
 
 LLOYD_ITERATIONS = 10
 
@@ -20,8 +20,6 @@ AT_ONCE = 1 << 22
 
 QUANTILE_ROWS = 1_000_000
 """Rows that determine the width of bands."""
-
-TENSOR_NAMES = ("centers", "width")
 
 
 @kinds.register("centers")
@@ -97,18 +95,13 @@ class CenterCells(Cells):
         """Return the gradient of the distance of each row to its center."""
         return (X - xp.to_float64(self.centers[cell])) / distance.clip(min=TINY_DISTANCE)[:, None]
 
-    def tensors(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in TENSOR_NAMES}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Array]) -> CenterCells:
-        check_names(tensors, TENSOR_NAMES)
-        centers, width = (tensors[name] for name in TENSOR_NAMES)
+    @staticmethod
+    def check_tensors(tensors: Mapping[str, Array]) -> None:
+        centers, width = tensors["centers"], tensors["width"]
         if centers.ndim != 2 or not len(centers) or width.ndim or float(width) < 0:
             raise ValueError(
                 "the cells must have a matrix of centers and a width that is not negative"
             )
-        return cls(centers, width)
 
 
 TINY_DISTANCE = 1e-300

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from .. import _arrays as xp
 from .._arrays import Array, Float, RandomStream
 from .._messages.checks import as_count
-from .base import Cells, Partition, Share, check_names, kinds, partitions
-
-TENSOR_NAMES = ("number",)
+from .base import Cells, Partition, Share, kinds, partitions
 
 
 @kinds.register("mean")
@@ -47,16 +45,11 @@ class MeanCells(Cells):
         parts = xp.array_split(rng.permutation(len(X)), self.count)
         return [xp.sort(part) for part in parts]
 
-    def tensors(self) -> dict[str, Array]:
-        return {"number": self.number}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Array]) -> MeanCells:
-        check_names(tensors, TENSOR_NAMES)
+    @staticmethod
+    def check_tensors(tensors: Mapping[str, Array]) -> None:
         number = tensors["number"]
         if number.ndim or xp.is_floating(number) or int(number) < 1:
             raise ValueError("the number of cells must be a positive whole number")
-        return cls(number)
 
 
 @partitions.register("random")

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _arrays as xp
 from .._arrays import Array, Float, Int, RandomStream
 from .._parallel.workers import default_threads, run
-from .base import Cells, Share, check_names, kinds
+from .base import Cells, Share, kinds
 
 AT_ONCE = 1 << 18
 """Numbers in the rows that descend a tree together: they stay in the cache."""
@@ -19,8 +19,6 @@ AT_ONCE = 1 << 18
 SHARES_AT_ONCE = 1 << 17
 """Largest number of pairs of rows and cells in memory: about 100 MB with temporary tensors. Four
 pairs for each row are always allowed."""
-
-TENSOR_NAMES = ("direction", "low", "high", "child")
 
 
 @kinds.register("tree")
@@ -114,13 +112,10 @@ class TreeCells(Cells):
             first += len(part)
         return tuple(map(xp.concat, zip(*outcomes, strict=True)))
 
-    def tensors(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in TENSOR_NAMES}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Array]) -> TreeCells:
-        check_names(tensors, TENSOR_NAMES)
-        direction, low, high, child = (tensors[name] for name in TENSOR_NAMES)
+    @staticmethod
+    def check_tensors(tensors: Mapping[str, Array]) -> None:
+        names = ("direction", "low", "high", "child")
+        direction, low, high, child = (tensors[name] for name in names)
         p = len(low)
         shapes = (direction.shape[:1], low.shape, high.shape, child.shape)
         # A file may be damaged or forged. A tree that loops would be descended without end.
@@ -139,7 +134,6 @@ class TreeCells(Cells):
             or (p and not xp.array_equal(leaves, xp.arange(p + 1)))
         ):
             raise ValueError("the splits of the cells do not form a tree")
-        return cls(direction, low, high, child)
 
 
 @dataclass(frozen=True, eq=False)

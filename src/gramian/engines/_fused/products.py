@@ -15,17 +15,20 @@ from ...kernels._lengthscale import LengthscaleKernel
 from .._tiles.precision import parameters
 from . import tiles
 from .distances import SCRATCH_BYTES, SPLIT_ROWS, choose
-from .points import PADDED_ROWS, Points, in_lengthscales, norm
-from .profiles import PROFILE_OF_KERNEL
-from .shapes import (
+from .points import (
     INTERPRETED_TILE,
+    PADDED_ROWS,
     SYMMETRIC_TILES,
     TILE_SHAPES,
     TUNING_LOCK,
+    Points,
     Tile,
     autotune_program,
+    in_lengthscales,
+    norm,
     options,
 )
+from .profiles import PROFILE_OF_KERNEL
 
 TARGET_COLUMNS = 64
 """Columns of v that are multiplied at once; for more, entries are computed again."""

@@ -32,8 +32,7 @@ from .. import validation
 from ..base import describe_kernel, has_features, restore_on_error
 from ..types import RowsLike, Values
 from .base import NystromEstimator, component_count
-from .preimage import PreImage
-from .projection import MomentsOfFeatures, project_features
+from .projection import MomentsOfFeatures, PreImage, project_features
 
 ROUNDING_UNITS = 100
 """Largest difference between features of equal rows, in units of rounding."""
