@@ -14,9 +14,8 @@ from gramian._arrays import RandomStream
 from gramian.kernels import Kernel, Laplacian
 from gramian.operators import KernelOperator
 from gramian.paths import FullPath
-from gramian.paths.full import SharedFactor
 from gramian.paths.sample import Sample
-from gramian.preconditioners import BlockCholesky, BlockLowRank
+from gramian.preconditioners import BlockCholesky, BlockLowRank, InverseOfEach
 from gramian.problems import FullProblem
 from gramian.search import Clock
 from gramian.search.all_rows import path_points as points
@@ -67,7 +66,7 @@ def test_what_preconditions_it():
     wide, narrow = Laplacian(5.0), Laplacian(0.02)
     assert isinstance(path(problem(narrow, 2)).inverse, BlockCholesky)
     assert isinstance(path(problem(Laplacian(1.0), 2)).inverse, BlockLowRank)
-    assert isinstance(path(problem(wide, 9)).inverse, SharedFactor)
+    assert isinstance(path(problem(wide, 9)).inverse, InverseOfEach)
     assert isinstance(path(problem(narrow, 9)).inverse, BlockCholesky)
 
 

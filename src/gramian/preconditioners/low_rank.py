@@ -101,12 +101,21 @@ class InverseOfEach:
         return cls(tuple(zip(columns, inverses, strict=True)))
 
     def __matmul__(self, g: Float[Array, "n t"]) -> Float[Array, "n t"]:
-        """Return P⁻¹ g, each column with its own P."""
-        out = xp.empty_like(g)
-        for columns, inverse in self.parts:
-            numbers = xp.to_device(columns, g.device)
-            out[:, numbers] = inverse @ g[:, numbers]
-        return out
+        """Return P⁻¹ g, each column with its own P, by two products with F for all columns."""
+        F, ridge = self.parts[0][1].factor, xp.empty_like(g)
+        groups = [(xp.to_device(columns, g.device), inverse) for columns, inverse in self.parts]
+        for columns, inverse in groups:
+            ridge[:, columns] = xp.cast(inverse.ridge, g.dtype)
+        scaled = g / ridge
+        if F.shape[1] == 0:
+            return scaled
+        # Rows times F are six times as fast as F' times a few columns.
+        small = xp.to_float64(xp.contiguous(xp.cast(scaled.T, F.dtype)) @ F).T
+        inner = xp.empty_like(small)
+        for columns, inverse in groups:
+            inner[:, columns] = la.solve_cholesky(inverse.inner, small[:, columns])
+        projection = (xp.contiguous(xp.cast(inner.T, F.dtype)) @ F.T).T
+        return scaled - xp.cast(projection, g.dtype) / ridge
 
 
 def _inner(gram: Float[Array, "r r"], scale: float) -> Float[Array, "r r"]:
