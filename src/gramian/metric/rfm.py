@@ -71,14 +71,6 @@ class RoundFit:
         return Round(self.number, self.fit.loss, self.fit.penalty, lengthscale)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Engine of the products, and meter of their kernel evaluations."""
-
-    engine: str | Engine
-    meter: CostMeter
-
-
 @metrics.register("learned")
 @dataclass(frozen=True)
 class RecursiveFeatureMachine(SampledMetric):
@@ -186,20 +178,25 @@ class RecursiveFeatureMachine(SampledMetric):
         engine : str or Engine, default="auto"
         meter : CostMeter, optional
         """
-        sample, run = sample.first(self.rows), _Run(engine, meter or CostMeter())
+        sample, meter = sample.first(self.rows), meter or CostMeter()
+
+        def fit(R: LinearMap | None) -> SampleFit:
+            mapped = sample.with_map(R)
+            return fit_sample(mapped, kernel, landmarks=self.landmarks, engine=engine, meter=meter)
+
         # Kernels of the l1 distance change under rotations, so M keeps only its diagonal.
         diagonal = getattr(kernel, "norm", 2.0) == 1.0
-        best = lowest = self._fit(sample, kernel, None, None, 0, 1.0, run)
+        best = lowest = RoundFit(None, None, 0, 1.0, fit(None))
         yield best
         powers = self.powers[:1] if diagonal else self.powers
         for number in range(1, self.rounds + 1):
-            M = self._outer_products(sample, best, run)
+            M = self._outer_products(sample, best, engine, meter)
             if M is None:
                 return
             fits = []
             for power in powers:
                 R = map_of(M, power, diagonal=diagonal)
-                fits.append(self._fit(sample, kernel, R, M, number, power, run))
+                fits.append(RoundFit(R, M, number, power, fit(R)))
                 yield fits[-1]
             best = min(fits, key=lambda r: r.fit.loss)
             # Later rounds keep the power that the first round has chosen.
@@ -209,23 +206,8 @@ class RecursiveFeatureMachine(SampledMetric):
                 return
             lowest = min(lowest, best, key=lambda r: r.fit.loss)
 
-    def _fit(
-        self,
-        sample: Sample,
-        kernel: Kernel,
-        R: LinearMap | None,
-        M: Array | None,
-        number: int,
-        power: float,
-        run: _Run,
-    ) -> RoundFit:
-        fit = fit_sample(
-            sample.with_map(R), kernel, landmarks=self.landmarks, engine=run.engine, meter=run.meter
-        )
-        return RoundFit(R, M, number, power, fit)
-
     def _outer_products(
-        self, sample: Sample, last: RoundFit, run: _Run
+        self, sample: Sample, last: RoundFit, engine: str | Engine, meter: CostMeter
     ) -> Float[Array, "d d"] | None:
         """Return M = G'G in float64, scaled to a largest diagonal entry of 1; None if G is zero."""
         # Landmarks are the first rows of the sample, so the rows after them are no centers.
@@ -240,5 +222,5 @@ class RecursiveFeatureMachine(SampledMetric):
         # Gradients at mapped rows; `outer_products` pulls them back to the features, where M is
         # defined.
         mapped = X if last.map is None else last.map.forth(X)
-        K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, run.engine, meter=run.meter)
+        K = KernelOperator(last.fit.kernel, mapped, last.fit.centers, engine, meter=meter)
         return outer_products(K, mapped, xp.cast(last.fit.coef, X.dtype), last.map, root)
