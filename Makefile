@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help $(VENV) demo quick test test-all test-plain test-torch test-paths campaign mutants faults sanitize lint format docs docs-text bench papers gpu-check clean
+.PHONY: help $(VENV) demo quick test test-all test-plain test-torch test-paths campaign mutants faults packages sanitize lint format docs docs-text bench papers gpu-check clean
 
 help:
 	@echo "make demo     train, evaluate, save and load a model on the shipped data, with a plot"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-plain   run what concerns engines without compiled tiles"
 	@echo "make test-torch   run what concerns devices and tensors, with torch installed"
 	@echo "make test-paths   run the suite with the code paths of other processors, one after the other"
+	@echo "make packages build sdist and wheel, and test them in empty environments"
 	@echo "make sanitize     run the compiled tiles under ASan and UBSan (needs a C++ compiler, CMake)"
 	@echo "make campaign     random fits of all kinds against dense answers, for an hour"
 	@echo "make mutants  deliberate errors, one after the other: which does the suite notice?"
@@ -100,6 +101,10 @@ campaign: $(STAMP)
 # In a copy of the tree: yours is not touched.
 mutants: $(STAMP)
 	@OMP_NUM_THREADS=1 $(BIN)/python tests/mutants $(ARGS)
+
+# Build the sdist and the wheel into dist, and test them in environments of their own.
+packages:
+	@$(PYTHON) tests/packages $(ARGS)
 
 sanitize:
 	@cmake -S src/native -B build/sanitize -DGRAMIAN_SANITIZE=ON >/dev/null

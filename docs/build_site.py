@@ -30,8 +30,8 @@ PAGE_LINKS = [  # of pages in docs, and of pages at the root
     (r"\]\((\.\./)?CONTRIBUTING\.md", "](contributing.md"),
     (r"\]\(\.\./benchmarks/results\)", "](results/index.md)"),
     (r"\]\(\.\./benchmarks/results/", "](results/"),
-    (r"\]\(\.\./examples/gallery\)", "](gallery/index.rst)"),
-    (r"\]\(\.\./examples/gallery/(\w+)\.py\)", r"](gallery/\1.rst)"),
+    (r"\]\(\.\./examples/(gallery|worked)\)", r"](\1/index.rst)"),
+    (r"\]\(\.\./examples/(gallery|worked)/(\w+)\.py\)", r"](\1/\2.rst)"),
     (r"\]\(docs/", "]("),
 ]
 PAPER_LINKS = [  # of pages in docs/papers

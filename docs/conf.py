@@ -24,6 +24,8 @@ extensions = [
     "sphinx_copybutton",
     "names_in_text",
     "docstrings",
+    "executed_notebooks",
+    "page_sources",
 ]
 # Links to the pages of other projects need the network, so they are optional.
 if os.environ.get("ONLINE"):
@@ -39,7 +41,7 @@ mathjax_path = "mathjax/tex-chtml.js"
 mathjax_files = find_spec("sphinx-mathjax-offline").submodule_search_locations[0] + "/static"
 
 root_doc = "index"
-exclude_patterns = ["**.ipynb", "gallery/*.py", "gallery/GALLERY_HEADER.rst"]
+exclude_patterns = ["**.ipynb", "**/plot_*.py", "**/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 myst_enable_extensions = ["dollarmath", "deflist"]
@@ -60,9 +62,10 @@ toc_object_entries_show_parents = "hide"
 # The template lists the members of a class on its page, so numpydoc need not.
 numpydoc_show_class_members = False
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 sphinx_gallery_conf = {
-    "examples_dirs": str(Path(__file__).parents[1] / "examples" / "gallery"),
-    "gallery_dirs": "gallery",
+    "examples_dirs": [str(EXAMPLES / "worked"), str(EXAMPLES / "gallery")],
+    "gallery_dirs": ["worked", "gallery"],
     "filename_pattern": "/plot_",
     "download_all_examples": False,
     "show_memory": False,
@@ -82,11 +85,13 @@ html_copy_source = False
 html_theme_options = {
     "show_toc_level": 2,
     "navbar_align": "left",
+    "navbar_start": ["navbar-logo", "version-switcher"],
     "header_links_before_dropdown": 8,
+    "switcher": {"json_url": "_static/versions.json", "version_match": version},
+    "check_switcher": False,  # it looks next to the copied pages
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
-    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc", "page-source"],
 }
 # Pages without others below them have no list of those.
-html_sidebars = {page: [] for page in ("index", "install", "theory", "benchmarks", "changelog")}
+html_sidebars = {page: [] for page in ("index", "install", "theory")}

@@ -1,8 +1,14 @@
-"""Order of the gallery: the most popular examples first."""
+"""Order of the examples: the most popular ones first."""
 
 from __future__ import annotations
 
 FIRST_EXAMPLES = [
+    "customers",
+    "house_prices",
+    "molecules",
+    "sentences",
+    "streaming",
+    "service",
     "error_and_seconds",
     "classification",
     "intervals",
@@ -11,7 +17,6 @@ FIRST_EXAMPLES = [
     "learned_metric",
     "kernel_zoo",
     "learning_curves",
-    "molecules",
 ]
 
 

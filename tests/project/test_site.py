@@ -24,14 +24,18 @@ from typer.main import get_command
 
 import gramian
 from gramian._parameters.fit_parameters import option_parameters
+from gramian.callbacks.checkpoint_file import STATE_FORMAT
+from gramian.callbacks.journal import JOURNAL_FORMAT
 from gramian.cli import main
 from gramian.cli.app import app
+from gramian.data.encoding.file import ENCODING_FORMAT
+from gramian.model.file.format import MODEL_FORMAT
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(Path(gramian.__file__).parent.rglob("*.py"))
 PAGES = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 REFERENCE = sorted((ROOT / "docs" / "api").glob("*.rst"))
-GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+GALLERY = sorted((ROOT / "examples").glob("*/plot_*.py"))
 BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", re.M | re.S)
 """A block of Python, and what it prints where that stands below it."""
@@ -308,8 +312,17 @@ def test_messages_of_the_error_index_are_ours():
     assert [q for q in quoted if q not in said] == []
 
 
+def test_table_of_file_formats_has_the_versions_of_the_code():
+    rows = re.findall(r"^  \| .+ \| (\d+)[^|]*\| (?:\d+ to )?(\d+) \|$", PAGES["serving"], re.M)
+    formats = [MODEL_FORMAT, STATE_FORMAT, JOURNAL_FORMAT, ENCODING_FORMAT]
+    assert [(int(written), int(newest)) for written, newest in rows] == [
+        (one, one) for one in formats
+    ]
+
+
 def test_pages_are_in_the_contents():
-    contents = "".join((ROOT / "docs" / f"{p}.md").read_text("utf-8") for p in ("index", "guide"))
+    pages = ("index", "guide", "benchmarks", "development")
+    contents = "".join((ROOT / "docs" / f"{p}.md").read_text("utf-8") for p in pages)
     missing = [
         page.stem
         for page in (ROOT / "docs").glob("*.md")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,21 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.data import as_table
-from gramian.report import write_report
+from gramian.report import explained_rows, pictures, write_report
 from gramian.report.class_curves import ClassCurve, GroupErrors, curves_of, group_columns
 from gramian.report.dependence import Dependence
+from gramian.report.drawing import as_image, legend_above
+from gramian.report.explained_rows import ExplainedRow
 from gramian.scoring.predictions import Predictions
 from gramian.scoring.table import METRIC_TABLE
 from gramian.scoring.truth import truth_of
 
 pytest.importorskip("matplotlib")
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+else:
+    Axes = Any
 
 SETTINGS = {"engine": "auto", "memory_bytes": 10**8}
 KERNEL = {"kernel": "gaussian", "lengthscale": 1.0, "penalty": 1e-3, "landmarks": None}
@@ -105,8 +113,10 @@ class TestCurves:
         assert lift == pytest.approx(is_class[best].mean() / is_class.mean())
         assert (curve.lift[0][-1], curve.lift[1][-1]) == (1, pytest.approx(1))
 
-    @pytest.mark.parametrize(("k", "shown"), [(2, ["1"]), (3, ["0", "1", "2"]), (9, list("45678"))])
-    def test_of_two_classes_the_second_of_many_the_largest(self, k, shown):
+    @pytest.mark.parametrize(
+        ("k", "shown"), [(2, ["0", "1"]), (3, ["0", "1", "2"]), (9, list("45678"))]
+    )
+    def test_both_of_two_classes_and_the_largest_of_many(self, k, shown):
         y = np.repeat(np.arange(k), np.arange(k) + 2)
         chances = np.full((len(y), k), 1 / k)
         curves = curves_of(Predictions(y, y, classes=tuple(range(k)), chances=chances))
@@ -117,6 +127,53 @@ class TestCurves:
         y = np.array([0, 0, 1])
         answers = Predictions(y, y, classes=(0, 1, 2), chances=np.full((3, 3), 1 / 3))
         assert [curve.label for curve in curves_of(answers)] == ["0", "1"]
+
+
+def drawn(draw) -> Axes:
+    """Return axes after `draw` has drawn on them as on the page."""
+    shown = []
+    as_image(lambda ax: (draw(ax), shown.append(ax)), 3.0)
+    return shown[0]
+
+
+class TestPictures:
+    def test_labels_of_contributions_do_not_meet_the_names_of_columns(self):
+        values = {"a = 1": -60_000.0, "b = 2": 41_000.0, "c = 3": -100.0}
+        row = ExplainedRow("t", 0, 1.0, 0.0, 0.0, "y", values, [])
+        texts = drawn(lambda ax: pictures.contributions(ax, None, row)).texts
+        assert [text.get_text() for text in texts] == ["-60,000", "41,000", "-100"]
+        assert [text.xy[0] for text in texts] == [0, 41_000, 0]
+
+    @pytest.mark.parametrize(
+        ("names", "columns"), [("abc", 3), (["a long name of a class"] * 3, 1)]
+    )
+    def test_long_names_of_a_legend_are_below_each_other(self, names, columns):
+        def draw(ax: Axes) -> None:
+            for name in names:
+                ax.plot([0, 1], label=name)
+            legend_above(ax)
+
+        assert drawn(draw).get_legend()._ncols == columns
+
+    def test_large_numbers_of_axes_have_commas(self):
+        ax = drawn(lambda ax: ax.plot([0, 2000], [0, 500_000]))
+        ax.figure.canvas.draw()
+        assert "500,000" in [text.get_text() for text in ax.get_yticklabels()]
+        assert "2000" in [text.get_text() for text in ax.get_xticklabels()]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (dt.datetime(2026, 1, 2), "2026-01-02"),
+        (dt.datetime(2026, 1, 2, 3), "2026-01-02 03:00:00"),
+        (None, "missing"),
+        (float("nan"), "missing"),
+        (1 / 3, "0.33333"),
+    ],
+)
+def test_texts_of_values_of_explained_rows(value, text):
+    assert explained_rows._text(value) == text
 
 
 class TestGroups:

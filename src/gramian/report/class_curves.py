@@ -60,7 +60,7 @@ class ClassCurve:
 
 
 def shown_classes(predictions: Predictions) -> list[int]:
-    """Return the indices of the classes with curves: the second of two, or up to five."""
+    """Return the indices of the classes to explain: the second of two, or up to five."""
     k = len(predictions.classes)
     if k <= 2:
         return [1][: k - 1]
@@ -69,14 +69,14 @@ def shown_classes(predictions: Predictions) -> list[int]:
 
 
 def curves_of(predictions: Predictions) -> list[ClassCurve]:
-    """Return the curves of each shown class, unless no row or all rows have this class."""
+    """Return the curves of both classes, or of up to five, each if only some rows have it."""
     is_known = predictions.numbers >= 0
     if predictions.chances is None:
         return []
     numbers, chances = predictions.numbers[is_known], predictions.chances[is_known]
     return [
         ClassCurve.of(str(predictions.classes[k]), numbers == k, chances[:, k])
-        for k in shown_classes(predictions)
+        for k in (range(2) if len(predictions.classes) == 2 else shown_classes(predictions))
         if 0 < np.count_nonzero(numbers == k) < len(numbers)
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, time
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,10 @@ def explain_rows(
     out = []
     for k, (title, row) in enumerate(rows.items()):
         target = int(np.argmax(outputs[k]))
-        labels = [f"{name} = {_text(own[k])}" for name, own in zip(columns, shown, strict=True)]
+        labels = [
+            f"{_cut(name, 20)} = {_cut(_text(own[k]), 12)}"
+            for name, own in zip(columns, shown, strict=True)
+        ]
         contributions, value = values[k, :, target], float(outputs[k, target])
         base = value - float(contributions.sum())
         explained = ExplainedRow(
@@ -117,4 +121,13 @@ def _nearest(model: Model, x: np.ndarray, train: Truth | None) -> list[list[Mapp
 
 
 def _text(value: object) -> str:
+    if value is None or value != value:
+        return "missing"
+    if isinstance(value, datetime) and value.time() == time():
+        return str(value.date())
     return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text of at most `most` characters, so that a long name leaves its value visible."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -9,7 +9,16 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
 
 from ..plots import ImportanceDisplay, ReliabilityDisplay
-from .drawing import MARKED, OTHERS, OURS, few_ticks, legend_above, readable, short
+from .drawing import (
+    MARKED,
+    OTHERS,
+    OURS,
+    few_ticks,
+    legend_above,
+    readable,
+    room_for_labels,
+    short,
+)  # fmt: skip
 from .studies import SPECTRUM_PENALTIES
 
 if TYPE_CHECKING:
@@ -43,7 +52,7 @@ def errors(ax: Axes, study: Measurements) -> None:
     ax.bar_label(bars, [readable(value) for value in contenders.values()], padding=3)
     # The first bar of `barh` is at the bottom, but the model comes first.
     ax.invert_yaxis()
-    ax.margins(x=0.18)
+    room_for_labels(ax, 0.0, max(contenders.values()))
     ax.set_xlabel(f"{study.title} (less is better)")
     few_ticks(ax)
 
@@ -112,6 +121,7 @@ def reliability(ax: Axes, study: Measurements) -> None:
     """Draw the reliability diagram."""
     what, curve = study.answers.reliability()
     ReliabilityDisplay(curve.probability, curve.share, curve.rows, what).plot(ax, color=OURS)
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))  # whole markers at the ends
 
 
 def roc(ax: Axes, study: Measurements) -> None:
@@ -120,7 +130,7 @@ def roc(ax: Axes, study: Measurements) -> None:
     for curve in study.class_curves:
         ax.plot(*curve.roc, label=f"{curve.label}: area {curve.area:.3f}")
     ax.set(xlabel="share of the other rows above the threshold", ylabel="share of the class")
-    legend_above(ax, 1)
+    legend_above(ax)
 
 
 def precision_recall(ax: Axes, study: Measurements) -> None:
@@ -131,7 +141,7 @@ def precision_recall(ax: Axes, study: Measurements) -> None:
         )
         ax.axhline(curve.share, color=line.get_color(), linestyle=":", linewidth=1)
     ax.set(xlabel="recall", ylabel="precision", ylim=(0, 1.05))
-    legend_above(ax, 1)
+    legend_above(ax)
 
 
 def lift(ax: Axes, study: Measurements) -> None:
@@ -141,7 +151,7 @@ def lift(ax: Axes, study: Measurements) -> None:
         ax.plot(*curve.lift, label=curve.label)
     ax.set(xlabel="share of rows, the likeliest first", ylabel="lift", xlim=(0, 1))
     ax.set_ylim(bottom=0)
-    legend_above(ax, 1)
+    legend_above(ax)
 
 
 def group_errors(ax: Axes, study: Measurements, group: GroupErrors) -> None:
@@ -162,7 +172,7 @@ def group_errors(ax: Axes, study: Measurements, group: GroupErrors) -> None:
             ax.plot(middle, place, "|", color="white", markersize=7)
         ax.set_xlabel("truth - prediction (bars: half of the rows; lines: 90 %)")
     ax.set_yticks(range(len(labels)), labels)
-    ax.invert_yaxis()
+    ax.set_ylim(len(labels) - 0.5, -0.5)
     few_ticks(ax)
 
 
@@ -186,6 +196,8 @@ def importances(ax: Axes, study: Measurements) -> None:
     shares: Mapping[str, float] = study.importances or {}
     names = tuple(short(name) for name in shares)
     ImportanceDisplay(np.array(list(shares.values())), names).plot(ax, color=OURS)
+    ax.set_xlabel("share in the variation")
+    few_ticks(ax)
 
 
 def dependence(ax: Axes, study: Measurements, curve: Dependence) -> None:
@@ -223,13 +235,18 @@ def contributions(ax: Axes, study: Measurements, row: ExplainedRow) -> None:
     """Draw the contributions of the columns to the output of a row."""
     values = list(row.contributions.values())
     bars = ax.barh(
-        [short(label, 32) for label in row.contributions], values,
+        [short(label, 36) for label in row.contributions], values,
         color=[OURS if value >= 0 else MARKED for value in values],
     )  # fmt: skip
-    ax.bar_label(bars, [readable(value) for value in values], padding=3)
+    # Right of zero also for negative bars, where they cannot meet the names of the columns.
+    for bar, value in zip(bars, values, strict=True):
+        place = (max(value, 0.0), bar.get_y() + bar.get_height() / 2)
+        ax.annotate(
+            readable(value), place, (3, 0), textcoords="offset points", verticalalignment="center"
+        )
     ax.axvline(0, color=OTHERS, linewidth=1)
     ax.invert_yaxis()
-    ax.margins(x=0.25)
+    room_for_labels(ax, min(values), max(values))
     ax.set_xlabel("contribution")
     few_ticks(ax)
 

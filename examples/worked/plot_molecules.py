@@ -1,10 +1,11 @@
 """
-Energies of molecules
-=====================
+How many molecules have to be computed?
+=======================================
 
-Kernel ridge regression suits chemistry: the energy of a molecule is a smooth function of the
-positions of its atoms, and each computed energy is expensive. This example generates molecules of
-atoms with a pair potential; real molecules need the same steps.
+The energy of a molecule is a smooth function of the positions of its atoms, and each computed
+energy is expensive. How many energies does a model need before it predicts the others within a few
+kcal/mol? This example generates molecules of atoms with a pair potential; real molecules need the
+same steps.
 """
 
 # %%
@@ -75,8 +76,26 @@ for n in sizes:
     errors.append(np.mean(np.abs(model.predict(X_test) - y_test)))
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+# Three molecules that the model has not seen: the best prediction, a typical one, and the worst.
+# Gray atoms are carbon, red ones oxygen, and white ones hydrogen.
 predicted = model.predict(X_test)
+order = np.argsort(np.abs(predicted - y_test))
+figure, shown = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
+for axes, index in zip(shown, order[[0, len(order) // 2, -1]], strict=True):
+    charges, places = made[3000 + index]
+    flat = (places - places.mean(axis=0)) @ np.linalg.svd(places - places.mean(axis=0))[2][:2].T
+    for i, j in zip(*np.triu_indices(len(flat), 1), strict=True):
+        if np.linalg.norm(places[i] - places[j]) < 1.5:
+            axes.plot(*flat[[i, j]].T, color="0.5", linewidth=4, zorder=1)
+    colors = [{1.0: "white", 6.0: "0.4", 8.0: "tab:red"}[charge] for charge in charges]
+    axes.scatter(*flat.T, s=300 + 60 * charges, c=colors, edgecolors="0.2", zorder=2)
+    axes.set_title(f"true {y_test[index]:.0f}, predicted {predicted[index]:.0f} kcal/mol")
+    axes.set(aspect="equal", xlim=(-2.6, 2.6), ylim=(-2, 2))
+    axes.axis("off")
+plt.show()
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 ends = [y_test.min(), y_test.max()]
 left.plot(ends, ends, color="0.7", linewidth=1)
 left.scatter(y_test, predicted, s=6, alpha=0.5)
