@@ -26,6 +26,7 @@ extensions = [
     "docstrings",
     "executed_notebooks",
     "page_sources",
+    "search_terms",
 ]
 # Links to the pages of other projects need the network, so they are optional.
 if os.environ.get("ONLINE"):
@@ -86,7 +87,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navbar_align": "left",
     "navbar_start": ["navbar-logo", "version-switcher"],
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 5,
     "switcher": {"json_url": "_static/versions.json", "version_match": version},
     "check_switcher": False,  # it looks next to the copied pages
     "footer_start": ["copyright"],

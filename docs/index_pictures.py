@@ -26,7 +26,7 @@ def main() -> None:
         plt.close("all")
         runpy.run_path(str(PROJECT_ROOT / "examples" / f"{example}.py"))
         target = PROJECT_ROOT / "docs" / "plots" / f"index_{name}.png"
-        plt.figure(1).savefig(target, dpi=110)
+        plt.figure(1).savefig(target, dpi=100)
 
 
 if __name__ == "__main__":
