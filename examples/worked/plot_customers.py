@@ -101,7 +101,8 @@ axes.set(xlabel="price", ylabel="mean probability to leave", ylim=(0, None))
 plt.show()
 
 # %%
-# The same from the command line, with one HTML page about the model: :doc:`/report`.
+# The same from the command line, with one HTML page about the model, which needs the extra
+# ``plots``: :doc:`/report`.
 #
 # .. code-block:: console
 #

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from gramian._messages.display import (
     display_text,
     escape_controls,
     escape_json_controls,
+    value_text,
     without_secrets,
 )
 
@@ -52,3 +54,17 @@ def test_escaped_json_says_the_same():
     text = escape_json_controls(json.dumps(value, ensure_ascii=False))
     assert json.loads(text) == value
     assert text == r'{"a\u202e": "\u009b\udcff\udb40\udc41é"}'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (dt.datetime(2026, 1, 2), "2026-01-02"),
+        (dt.datetime(2026, 1, 2, 3), "2026-01-02 03:00:00"),
+        (None, "missing"),
+        (float("nan"), "missing"),
+        (1 / 3, "0.3333333"),
+    ],
+)
+def test_texts_of_values(value, text):
+    assert value_text(value) == text

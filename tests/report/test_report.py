@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.data import as_table
-from gramian.report import explained_rows, pictures, write_report
+from gramian.report import pictures, write_report
 from gramian.report.class_curves import ClassCurve, GroupErrors, curves_of, group_columns
 from gramian.report.dependence import Dependence
 from gramian.report.drawing import as_image, legend_above
@@ -160,20 +160,6 @@ class TestPictures:
         ax.figure.canvas.draw()
         assert "500,000" in [text.get_text() for text in ax.get_yticklabels()]
         assert "2000" in [text.get_text() for text in ax.get_xticklabels()]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (dt.datetime(2026, 1, 2), "2026-01-02"),
-        (dt.datetime(2026, 1, 2, 3), "2026-01-02 03:00:00"),
-        (None, "missing"),
-        (float("nan"), "missing"),
-        (1 / 3, "0.33333"),
-    ],
-)
-def test_texts_of_values_of_explained_rows(value, text):
-    assert explained_rows._text(value) == text
 
 
 class TestGroups:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, time
 
 URI_IN_TEXT = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+):(/{1,3})([^/\s'\"<>][^\s'\"<>]*)")
 """An address in a text, also as `pathlib.Path` leaves it: with one slash."""
@@ -30,6 +31,15 @@ def display_text(text: object) -> str:
 def display_lines(text: str) -> str:
     """Apply `display_text` to each line of a text, such as a traceback."""
     return "\n".join(map(display_text, text.splitlines()))
+
+
+def value_text(value: object) -> str:
+    """Return the text of a value of a table: gaps by name, and dates without midnight."""
+    if value is None or value != value:
+        return "missing"
+    if isinstance(value, datetime) and value.time() == time():
+        return str(value.date())
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
 def without_secrets(text: object) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, time
 from typing import Any
 
 import numpy as np
 
 from .._arrays import RandomStream
+from .._messages.display import value_text
 from .._sparse import dense
 from ..explain.columns import merge_columns
 from ..explain.nearest import similarity
@@ -85,7 +85,7 @@ def explain_rows(
     for k, (title, row) in enumerate(rows.items()):
         target = int(np.argmax(outputs[k]))
         labels = [
-            f"{_cut(name, 20)} = {_cut(_text(own[k]), 12)}"
+            f"{_cut(name, 20)} = {_cut(value_text(own[k]), 12)}"
             for name, own in zip(columns, shown, strict=True)
         ]
         contributions, value = values[k, :, target], float(outputs[k, target])
@@ -118,14 +118,6 @@ def _nearest(model: Model, x: np.ndarray, train: Truth | None) -> list[list[Mapp
         [{"row": int(k), "similarity": float(own[k]), "target": train.y[k]} for k in nearest]
         for own, nearest in zip(similar, index, strict=True)
     ]
-
-
-def _text(value: object) -> str:
-    if value is None or value != value:
-        return "missing"
-    if isinstance(value, datetime) and value.time() == time():
-        return str(value.date())
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _cut(text: str, most: int) -> str:

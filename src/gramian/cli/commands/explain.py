@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..._messages.display import value_text
 from ...data import Table, write_table
 from ...explain import Explanation, nearest_rows, shapley_values
 from ...explain.summands import Output
@@ -82,7 +83,7 @@ def _one_row(explanation: Explanation) -> dict[str, Any]:
     rows = [
         {
             "column": explanation.feature_names[k],
-            "value": str(explanation.data[0, k]),
+            "value": value_text(explanation.data[0, k]),
             **dict(zip(explanation.output_names, values[k].tolist(), strict=True)),
         }
         for k in order
