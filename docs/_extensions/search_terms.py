@@ -17,7 +17,7 @@ SEARCH_TERMS = {
     "standard deviation, uncertainty, variance",
     "errors": "error message, exception, traceback, warning",
     "explanations": "ice, interpretability, lime, partial dependence, pdp, shap, why",
-    "faq": "joblib, pickle, random seed, reproducible, skops",
+    "faq": "joblib, pickle, random seed, reproducible",
     "first_model": "example, getting started, load model, quick start, save model, tutorial",
     "gpus": "cuda, nvidia, tensor, torch",
     "install": "compiler, conda, pip, wheel, windows",
@@ -33,8 +33,8 @@ SEARCH_TERMS = {
     "plan": "complexity, convergence, cost estimate, memory estimate, runtime",
     "probabilities": "calibration, class weight, imbalanced classes, predict_proba, threshold",
     "report": "html report, model card, roc curve",
-    "serving": "container, deploy, deployment, docker, fastapi, latency, mlflow, onnx, production, "
-    "rest api",
+    "serving": "container, deploy, deployment, docker, fastapi, latency, mlflow, model registry, "
+    "onnx, production, rest api, skops",
     "spatial": "coordinates, geostatistics, gis, interpolation, kriging, longitude, map, variogram",
     "stacking": "blending, boosted trees, ensemble, lightgbm",
     "tables": "categorical features, csv, data frame, excel, missing values, nan, "
