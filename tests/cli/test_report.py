@@ -283,82 +283,24 @@ def test_without_a_package_the_extra_is_named(module, files, fitted, gramian, mo
     assert "pip install 'gramian[plots]'" in done.err
 
 
+FRAME = """<iframe src="{page}" width="390" height="9000" onload="
+  const shown = this.contentDocument, width = shown.documentElement.scrollWidth;
+  const images = [...shown.images].filter(image => image.naturalWidth > 0).length;
+  document.body.append(`width ${{width}}, pictures ${{images}}`);"></iframe>"""
+"""A page at the width of a phone, with its width and the number of its pictures."""
+
+
 @pytest.mark.slow  # a browser
-def test_a_browser_shows_it(files, fitted, report):
+def test_a_browser_shows_it_at_the_width_of_a_phone(files, fitted, report):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium here")
     _train, test, folder = files
-    page = folder / "page.html"
+    page, frame = folder / "page.html", folder / "frame.html"
     report("report", fitted("--conformal", "split"), test, "--out", page)
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
+    frame.write_text(FRAME.format(page=page.as_uri()), "utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += ["--allow-file-access-from-files", "--virtual-time-budget=5000", frame.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0
-    assert done.stdout.count("<img") == 11
-    assert done.stdout.count("<section") == 9
-    assert "y, predicted by y.model" in done.stdout
-
-
-def test_the_optimism_of_a_search_is_stated(files, gramian, report):
-    train, test, folder = files
-    model, page = folder / "y.model", folder / "page.html"
-    done = gramian("fit", train, "--target", "y", "--budget", 2e5, "--out", model)
-    assert done.code == 0, done.err
-    report("report", model, test, "--train", train, "--out", page)
-    assert "optimistic, because these rows chose among the trials" in page.read_text("utf-8")
-
-
-def test_text_files_are_read_by_options(files, gramian, report):
-    """The marks of the training are known; another file may have others."""
-    _train, _test, folder = files
-    table = made_table(120, 4).to_pandas()
-    european, plain = folder / "european.csv", folder / "plain.csv"
-    table.iloc[:60].to_csv(european, sep=";", decimal=",", index=False)
-    table.iloc[60:].to_csv(plain, sep="|", index=False)
-    model, page = folder / "y.model", folder / "page.html"
-    done = gramian("fit", european, "--target", "y", "--kernel", "gaussian", "--decimal", ",",
-                   "--separator", ";", "--out", model)  # fmt: skip
-    assert done.code == 0, done.err
-    refused = gramian("report", model, plain, "--out", page)
-    assert refused.code == 2
-    marks = ("--separator", "|", "--decimal", ".")
-    found = report("report", model, plain, *marks, "--out", page)
-    expected = report("evaluate", model, plain, *marks)
-    assert found["rmse"] == pytest.approx(expected["rmse"])
-
-
-@pytest.mark.slow  # several fits for each page
-def test_rows_of_the_training_are_warned_of(files, fitted, report):
-    train, test, folder = files
-    page = folder / "page.html"
-    model = fitted("--landmarks", "50")
-    assert report("report", model, test, "--train", train, "--out", page)["remark"] is None
-    assert 'class="warning"' not in page.read_text("utf-8")
-    remark = report("report", model, train, "--out", page)["remark"]
-    assert remark.startswith("these are rows of the training")
-    assert remark in page.read_text("utf-8")
-
-
-@pytest.mark.parametrize("labels", [False, True])
-def test_explained_rows_show_contributions_and_similar_rows(labels, files, fitted, report):
-    train, test, folder = files
-    pq.write_table(made_table(300, 0, labels, text=True), train)
-    pq.write_table(made_table(150, 1, labels, text=True), test)
-    model, page = fitted(), folder / "page.html"
-    report("report", model, test, "--train", train, "--out", page)
-    text = page.read_text("utf-8")
-    titles = [title for title in pictures_of(text) if title.endswith(": contributions")]
-    assert len(titles) == 3
-    assert text.count("most similar training row</th>") == 3
-    est, rows = library.load(model), pq.read_table(test)
-    index = int(
-        re.search(r"Least certain: row (\d+)|Largest prediction: row (\d+)", text)[
-            1 if labels else 2
-        ]
-    )
-    outputs = est.predict_proba(rows).max(axis=1) if labels else -est.predict(rows)
-    assert index == np.argmin(outputs)
-    bars = pictures_of(text)[
-        "Least certain: contributions" if labels else "Largest prediction: contributions"
-    ]
-    assert f"kind = {rows['kind'][index]}" in bars
+    assert f"width 390, pictures {page.read_text('utf-8').count('<img')}" in done.stdout
