@@ -38,9 +38,9 @@ def modules_of(names):
         module = importlib.import_module(name)
         yield module
         if "." not in name and name not in {"numpy", "pandas"}:
-            for found in pkgutil.iter_modules(module.__path__):
-                if not found.name.startswith("_") and found.name not in {"tests", "conftest"}:
-                    yield importlib.import_module(f"{name}.{found.name}")
+            for info in pkgutil.iter_modules(module.__path__):
+                if not info.name.startswith("_") and info.name not in {"tests", "conftest"}:
+                    yield importlib.import_module(f"{name}.{info.name}")
 
 
 def sentences_of(library, names):

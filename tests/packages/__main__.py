@@ -111,9 +111,9 @@ def run(
     command: list[str], folder: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> str:
     """Run a command without the variables of this process's Python, and return its output."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     done = subprocess.run(
-        command, cwd=folder, env={**kept, **(variables or {})}, stdin=subprocess.DEVNULL,
+        command, cwd=folder, env={**inherited, **(variables or {})}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
