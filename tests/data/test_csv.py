@@ -50,7 +50,7 @@ def texts(*names: str) -> ReadOptions:
 
 
 def column(*texts: str) -> tuple[str, list]:
-    found = Inference(1, ";")
+    found = Inference(["0"], separator=";")
     values = pa.array([text or None for text in texts], pa.string())
     found.add([values])
     (reading,) = found.readings()

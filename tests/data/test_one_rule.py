@@ -87,7 +87,7 @@ def test_plain_numbers_that_are_text_stay_text_with_a_warning(tmp_path: Path) ->
 def test_late_values_of_a_long_file(
     late: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramian.data.formats.csv.text_columns.LOOKED_ROWS", 100)
+    monkeypatch.setattr("gramian.data.sources.typed_table.LOOKED_ROWS", 100)
     texts = [f"{i}.5" for i in range(950)] + [late] * (50 if late[0] == "$" else 2)
     found = as_table(forms_of(texts, tmp_path)["parquet"])
     assert found.column("v").to_pylist()[-1] == (1234.5 if late[0] == "$" else None)

@@ -15,7 +15,7 @@ from ..._messages.checks import as_bytes
 from ...data import RowSource, Table, check_kept, write_table, write_with_columns
 from ...data.formats import WritableFormat, format_to_write
 from ...data.formats.base import is_table_name
-from ...data.formats.csv.text_columns import TextColumnsTable
+from ...data.sources.typed_table import TypedTable
 from ...model import Model, load_model
 from ...model.mapped_predictions import open_for_model
 from ...model.uncertainty.probabilities import likeliest
@@ -73,7 +73,7 @@ def predict(
         if proba and not output_format.named:
             del columns["prediction"]  # labels may be text, which the format cannot hold
         # Kept texts are written as they are in the file.
-        kept_table = table.source if isinstance(table, TextColumnsTable) else table
+        kept_table = table.source if isinstance(table, TypedTable) else table
         write_kept = partial(write_with_columns, out, kept_table, names)
         write = write_kept if names else partial(write_table, out)
         write(columns, escape_formulas=escape_formulas)

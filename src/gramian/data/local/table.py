@@ -12,12 +12,12 @@ from ..formats import format_of
 from ..formats.cells.base import CellsFormat
 from ..formats.csv.format import STANDARD_INPUT, Csv, standard_input, text_files
 from ..formats.csv.table import text_table
-from ..formats.csv.text_columns import read_text_columns
 from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
 from ..tables.list_columns import ListColumns, lengths_of
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.records import from_records, is_records
+from ..tables.stored import MemoryTable
 from .remote_table import address_of, remote_table
 
 
@@ -25,26 +25,22 @@ def local_table(x: Any, where: str | None = None, options: ReadOptions = DEFAULT
     """Return a table as `as_table` does, without support for folders on a cluster."""
     if isinstance(x, Table):
         return x
-    table = (
-        _file_table(x, where, options)
-        if isinstance(x, str | Path)
-        else _frame_table(x, where, options)
-    )
+    table = _file_table(x, where, options) if isinstance(x, str | Path) else _frame_table(x, where)
     lengths = lengths_of(table)
     return ListColumns(table, lengths) if lengths else table
 
 
-def _frame_table(x: Any, where: str | None, options: ReadOptions) -> Table:
+def _frame_table(x: Any, where: str | None) -> Table:
     where = "the table" if where is None else where
     if is_pandas(x):
-        return read_text_columns(from_pandas(x, where), where, options)
+        return MemoryTable(from_pandas(x, where), where)
     if is_records(x):
-        return read_text_columns(from_records(x, where), where, options)
+        return MemoryTable(from_records(x, where), where)
     if is_lazy(x):
         # A lazy frame is computed once; each pass would compute it again.
         x = x.collect()
     if is_stream(x):
-        return read_text_columns(_read_all(x, where), where, options)
+        return MemoryTable(_read_all(x, where), where)
     raise TypeError(
         f"an object of type {type(x).__name__} has no named columns; expected a path, a frame of "
         "pandas or polars, a table of Arrow, a dict of columns, or a list of dicts"

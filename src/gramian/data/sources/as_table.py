@@ -10,7 +10,6 @@ import pyarrow as pa
 from ..._messages.display import display_text
 from ..encoding.table_encoding import Encoding
 from ..formats import format_of
-from ..formats.csv.text_columns import stream_text_columns
 from ..local.remote_table import is_uri
 from ..local.table import local_table
 from ..remote.rows import client_of
@@ -19,8 +18,8 @@ from ..tables.base import Table
 from ..tables.frames import is_pandas
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.records import is_records
-from .declared_types import DeclaredTable
 from .odd_values import report_odd_values
+from .typed_table import read_texts
 
 
 def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT_OPTIONS) -> Table:
@@ -64,12 +63,11 @@ def as_table(x: Any, where: str | None = None, *, options: ReadOptions = DEFAULT
 
         return DaskTable(x, display_text(x) if where is None else where, client=client)
     table = local_table(x, where, options)
-    if isinstance(x, str | Path) and table.reading is None:
-        table = stream_text_columns(table, options)
-    if (options.types or options.missing) and table.reading is None and table.takes_encoding:
-        table = DeclaredTable.of(table, options)
-    if table.reading is None and table.takes_encoding and options.to_dict():
-        table.reading = options.for_model
+    if table.reading is None and table.takes_encoding:
+        in_file, is_opened = isinstance(x, str | Path), isinstance(x, Table)
+        table = read_texts(table, options, in_file=in_file, undeclared=not is_opened)
+        if options.to_dict():
+            table.reading = options.for_model
     if options.strict:
         report_odd_values(table, table.names, strict=True)
     return table

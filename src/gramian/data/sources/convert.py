@@ -12,7 +12,6 @@ import pyarrow as pa
 from ..._files.atomic import check_output, write_atomically
 from ..formats import WritableFormat, format_to_write
 from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
-from ..formats.csv.text_columns import TextColumnsTable
 from ..local.remote_table import is_uri
 from ..rows import arrow_compute as pc
 from ..tables import Table
@@ -20,6 +19,7 @@ from ..tables.column_reading import TEXT_COLUMN
 from ..tables.read_options import ReadLike, ReadOptions
 from .as_table import as_table
 from .odd_values import report_odd_values
+from .typed_table import TypedTable
 
 BATCH_NUMBERS = 1 << 21
 """Numbers that are converted at a time, all columns together."""
@@ -74,7 +74,7 @@ def convert(
     check_output(target)
     options = ReadOptions.of(read)
     table = as_table(source, options=options)
-    kept_texts = table.texts if isinstance(table, TextColumnsTable) else ()
+    kept_texts = table.texts if isinstance(table, TypedTable) else ()
     if spelled_columns := [
         name
         for name, reading in table.column_readings.items()

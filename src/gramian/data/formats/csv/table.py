@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -20,14 +20,12 @@ from ...rows.dtypes import warn_of_rounded_column
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
 from ...tables.base import Table, check_columns
-from ...tables.column_reading import TEXT_COLUMN
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ...tables.stored import MemoryTable, PiecesTable
 from ..feather import IpcFile, IpcWriter
 from .columns.conversion import LateError, TypedColumns, typed_columns, without_missing
 from .columns.infer_types import Inference
 from .columns.parsers import NOTHING_READING
-from .columns.readings import DeclaredColumn
 from .dialect import Dialect, sniff
 from .extra_rows import checked_rows, refuse_total
 from .reader import NotOfThisDialectError, strings
@@ -119,7 +117,7 @@ class _Text:
         # A wide table has few rows in a batch, and reading a column has a fixed cost per batch.
         if batches:
             batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
-        inference = self._inference(batches)
+        inference = self._inference().look(batches)
         if sum(batch.num_rows for batch in batches) == 0:
             raise ValueError(f"{self.where} has 0 rows: add rows below its header line")
         columns = self._columns(inference)
@@ -131,29 +129,13 @@ class _Text:
         refuse_total(table, last_texts, self.dialect.first_row)
         return self._with_readings(table, columns)
 
-    def _inference(self, batches: Iterable[pa.RecordBatch]) -> Inference:
-        names, stored = self.dialect.names, self.options.columns
-        texts = [
-            name for name, kind in self.options.types.items() if kind in ("category", "ignore")
-        ]
-        stored = {**stored, **dict.fromkeys(texts, TEXT_COLUMN)}
-        trained = {j: stored[name] for j, name in enumerate(names) if name in stored}
-        kinds = {n: k for n, k in self.options.types.items() if k in ("number", "date", "boolean")}
-        date_format, is_stored = self.options.date_format, self.options.is_stored
-        declared = [DeclaredColumn(kinds.get(name), date_format, is_stored) for name in names]
-        inference = Inference(
-            len(names),
-            self.dialect.delimiter,
-            trained,
-            declared,
-            self.options.decimal,
-            self.dialect.first_row,
-        )
-        return _look(inference, batches)
+    def _inference(self) -> Inference:
+        dialect = self.dialect
+        return Inference(dialect.names, self.options, dialect.delimiter, dialect.first_row)
 
     def _stored_table(self, held: list[pa.RecordBatch]) -> Table:
         """Rewrite the file, with the types of the held batches unless later values differ."""
-        guess = self._inference(held)
+        guess = self._inference().look(held)
         # The rewrite needs the memory of the held batches, which Arrow's pool would keep.
         held.clear()
         pa.default_memory_pool().release_unused()
@@ -163,10 +145,8 @@ class _Text:
             # A later value has another type: all values are inferred in a pass of their own.
             except LateError:
                 pass
-        full_inference = self._inference(prefetch(self._strings()))
-        if (second_inference := full_inference.second_look()) is not None:
-            full_inference = _look(second_inference, prefetch(self._strings()))
-        return self._rewrite_file(self._columns(full_inference))
+        inference = self._inference().look_twice(lambda: prefetch(self._strings()))
+        return self._rewrite_file(self._columns(inference))
 
     def _rewrite_file(self, columns: TypedColumns) -> Table:
         handle, name = tempfile.mkstemp(prefix="gramian-", suffix=".arrow")
@@ -237,9 +217,7 @@ class _Text:
             raise ValueError(
                 f"{self.where}: column {bad[0] + 1} has no name; give it one in the header line"
             )
-        columns = typed_columns(
-            inference, readings, names, self.where, self.options, odd_limit, self.dialect.first_row
-        )
+        columns = typed_columns(inference, readings, self.where, odd_limit)
         other_columns = [] if self.options.is_stored else inference.other_decimals()
         if other_columns:
             raise TextError(
@@ -260,9 +238,3 @@ class _Text:
         for batch in checked_rows(strings(path, dialect), path, dialect):
             columns = batch.select(places).columns
             yield pa.record_batch(columns, names=[str(j) for j in range(len(names))])
-
-
-def _look(inference: Inference, batches: Iterable[pa.RecordBatch]) -> Inference:
-    for batch in batches:
-        inference.add(batch.columns)
-    return inference

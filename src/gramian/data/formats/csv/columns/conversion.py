@@ -13,7 +13,6 @@ from ....._messages.errors import Text, TextError
 from ....rows import arrow_compute as pc
 from ....rows.dtypes import EXACT_INTEGER
 from ....tables.column_reading import ColumnReading, OddValues
-from ....tables.read_options import ReadOptions
 from .infer_types import Inference
 from .marks import Mark
 from .odd_values import read_values
@@ -90,6 +89,8 @@ class TypedColumns:
     ----------
     long_integers : dict of str to None
         Columns with whole numbers that lost digits.
+    names : frozenset of str
+        Names of the columns.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class TypedColumns:
         self.guesses, self.long_integers = guesses, dict[str, None]()
         self._columns, self._odd_limit, self._rows = columns, odd_limit, first_row
         self.schema = pa.schema([(column.name, column.type) for column in columns])
+        self.names = frozenset(self.schema.names)
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the values of the next rows."""
@@ -143,25 +145,18 @@ class TypedColumns:
 
 
 def typed_columns(
-    inference: Inference,
-    readings: Sequence[Reading],
-    names: Sequence[str],
-    where: str,
-    options: ReadOptions,
-    odd_limit: int | None = None,
-    first_row: int = 2,
+    inference: Inference, readings: Sequence[Reading], where: str, odd_limit: int | None = None
 ) -> TypedColumns:
     """Return how the columns that have names are read.
 
     - `readings`: of all columns.
-    - `names`: empty for columns without a name.
     - `where`: subject of the error.
     - `odd_limit`: odd values of a batch; any number by default.
-    - `first_row`: number of the first row: the header line of a file is row 1.
 
     Raise ValueError if a column cannot be read as in training, or has not the type that options
     give it.
     """
+    names, options, first_row = inference.names, inference.options, inference.first_row
     header = " (the header line is row 1)" if first_row else ""
     for j, (row, text) in inference.contradictions().items():
         if names[j] not in options.columns:

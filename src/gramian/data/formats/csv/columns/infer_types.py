@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 
 import pyarrow as pa
 
-from ....tables.column_reading import ColumnReading
-from .candidates import PLAIN_COLUMN, ColumnCandidates, has_either_mark
+from ....tables.column_reading import TEXT_COLUMN
+from ....tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from .candidates import ColumnCandidates, has_either_mark
 from .dates import FORMAT_NAME
 from .marks import Mark
 from .parsers import NOTHING_READING, TEXT_READING, Reading
@@ -21,35 +22,50 @@ USUAL_ORDER = "%d %b %y"
 class Inference:
     """Look at all values of a table, a batch at a time.
 
+    - `names`: of the columns; some may be empty.
+    - `options`: stored readings, declared types and formats, and the mark for decimals.
     - `separator`: of the fields. If it is a comma, a comma within a number separates thousands if
       possible.
-    - `stored`: columns that are read as in training.
-    - `declared`: types and formats that a user gave.
-    - `decimal`: mark for decimals of all columns.
     - `first_row`: number of the first row, for errors: the header line of a file is row 1.
+    - `texts`: columns that stay text.
     """
 
     def __init__(
         self,
-        columns: int,
-        separator: str,
-        stored: Mapping[int, ColumnReading] | None = None,
-        declared: Sequence[DeclaredColumn] | None = None,
-        decimal: str | None = None,
+        names: Sequence[str],
+        options: ReadOptions = DEFAULT_OPTIONS,
+        separator: str = ",",
         first_row: int = 2,
+        texts: Collection[str] = (),
     ) -> None:
-        stored = stored or {}
-        declared = [PLAIN_COLUMN] * columns if declared is None else declared
-        self._columns = [ColumnCandidates.start(stored.get(j), declared[j]) for j in range(columns)]
+        self.names, self.options, self.first_row = names, options, first_row
+        self._columns = [_start(name, options, is_text=name in texts) for name in names]
         self._grouped_first = separator == ","
-        self._decimal, self._rows = decimal, first_row
-        self._first_row = first_row
+        self._decimal, self._rows = options.decimal, first_row
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Take more texts of each column into account."""
         for column, texts in zip(self._columns, columns, strict=True):
             column.look(texts, self._rows)
         self._rows += len(columns[0]) if len(columns) else 0
+
+    def look(self, batches: Iterable[pa.RecordBatch]) -> Inference:
+        """Take batches into account, until all columns are text; return self."""
+        for batch in batches:
+            self.add(batch.columns)
+            if self.is_text:
+                break
+        return self
+
+    def look_twice(self, batches: Callable[[], Iterable[pa.RecordBatch]]) -> Inference:
+        """Take all batches into account, in a second pass for readings that came late."""
+        self.look(batches())
+        if not any(column.is_late for column in self._columns):
+            return self
+        second_inference = copy(self)
+        second_inference._rows = self.first_row
+        second_inference._columns = [column.second_look() for column in self._columns]
+        return second_inference.look(batches())
 
     @property
     def is_text(self) -> bool:
@@ -60,15 +76,6 @@ class Inference:
         """Return whether a column has values that its reading cannot read."""
         pairs = zip(self._columns, readings, strict=True)
         return any(column.counts.get(reading, 0) > 0 for column, reading in pairs)
-
-    def second_look(self) -> Inference | None:
-        """Return an inference for a second pass; None if every reading saw every value."""
-        if not any(column.is_late for column in self._columns):
-            return None
-        second_inference = copy(self)
-        second_inference._rows = self._first_row
-        second_inference._columns = [column.second_look() for column in self._columns]
-        return second_inference
 
     def readings(self) -> list[Reading]:
         """Return the choice for each column.
@@ -176,6 +183,15 @@ class Inference:
             for column in self._columns
             for best in (column.best(),)
         )
+
+
+def _start(name: str, options: ReadOptions, *, is_text: bool) -> ColumnCandidates:
+    """Return the possible readings of a column before its first value."""
+    kind = options.types.get(name)
+    if is_text or kind in ("category", "ignore"):
+        return ColumnCandidates.start(TEXT_COLUMN)
+    declared = DeclaredColumn(kind, options.date_format, options.is_stored)
+    return ColumnCandidates.start(options.columns.get(name), declared)
 
 
 def _needs(mark: str, best: Sequence[Reading]) -> bool:
