@@ -6,9 +6,9 @@ from .blend.blend_model import BlendModel as BlendModel
 from .blend.trees import Trees as Trees
 from .cells import CellCenters as CellCenters
 from .file.checks import same_encoding as same_encoding
+from .file.read import load_model as load_model
 from .importances import sum_by_column as sum_by_column
 from .kernel_model import KernelModel as KernelModel
-from .loading import load_model as load_model
 from .uncertainty.factors import Variance as Variance
 from .uncertainty.probabilities import LogOdds as LogOdds
 from .uncertainty.probabilities import Probabilities as Probabilities

@@ -134,7 +134,7 @@ class AverageModel(CombinedModel):
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> AverageModel:
         """Read an average written by `save`; see `KernelModel.load`."""
-        from .loading import load_as  # which imports this module
+        from .file.read import load_as  # which imports this module
 
         return load_as(cls, path, verify)
 

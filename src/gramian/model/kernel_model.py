@@ -369,6 +369,6 @@ class KernelModel(KernelPart):
 
         The digest detects damage, but not manipulation: a writer of the file can compute it again.
         """
-        from .loading import load_as  # which imports this module
+        from .file.read import load_as  # which imports this module
 
         return load_as(cls, path, verify)

@@ -104,9 +104,13 @@ def with_prefix(start: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
     return {start + name: tensor for name, tensor in tensors.items()}
 
 
-def without_prefix(start: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """Select the tensors whose names have a prefix, and remove the prefix."""
-    return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+def take_prefixed(start: str, tensors: dict[str, Array]) -> dict[str, Array]:
+    """Remove the tensors whose names have a prefix, and return them without the prefix.
+
+    A reader removes the tensors that it uses: the others are unknown.
+    """
+    names = [name for name in tensors if name.startswith(start)]
+    return {name.removeprefix(start): tensors.pop(name) for name in names}
 
 
 def parts_of(header: dict[str, Any], tensors: Iterable[str]) -> list[str]:

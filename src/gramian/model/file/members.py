@@ -2,168 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import scipy.sparse
 
 from ..._arrays import Array
-from ...data import LinearMap, QuantileMap, RowSource, Standardizer, as_rows
+from ...data import LinearMap, QuantileMap, RowSource, Standardizer, as_rows, check_finite
 from ...kernels import from_dict
 from ...losses import link_of
+from ..average import AverageModel
+from ..base import KernelPart
+from ..blend.blend_model import BlendModel
 from ..blend.trees import Trees
 from ..cells import CellCenters
+from ..kernel_model import KernelModel
 from ..uncertainty.factors import Variance
-from .checks import check_floating
+from .checks import check_floating, check_parts
 from .format import (
+    BLEND,
     CELLS,
-    CENTER_TENSORS,
     METRIC,
     OPTIONAL_ENTRIES,
-    OPTIONAL_TENSORS,
     QUANTILES,
     SPARSE_CENTERS,
     VARIANCE,
-    without_prefix,
+    take_prefixed,
 )
 
 
-@dataclass(frozen=True)
-class Saved:
-    """The contents of the file of a model.
+def read_function(
+    header: Mapping[str, Any],
+    tensors: dict[str, Array],
+    shared: Mapping[str, Any],
+    *,
+    verify: bool,
+    known: Sequence[KernelPart] = (),
+) -> KernelModel | AverageModel | BlendModel:
+    """Return the model of a header, and remove its tensors.
 
-    - `members`: arguments of `KernelModel`, one dict for each model.
-    - `weights`: weights of an average; None for a single model.
-    - `blend`: trees of a blend, and the weight of its kernel model.
+    - `shared`: arguments of `KernelModel` that all models of the file share.
+    - `verify`: whether to check the centers for NaN.
+    - `known`: models whose centers the file does not repeat.
     """
-
-    members: list[dict[str, Any]]
-    weights: list[float] | None
-    conformal: SavedCalibration | None = None
-    blend: tuple[Trees, float] | None = None
-
-
-@dataclass(frozen=True)
-class SavedPart:
-    """The contents of a `CalibratedPart`."""
-
-    scores: Array
-    groups: Array | None
-    functions: dict[str, Saved]
-
-
-@dataclass(frozen=True)
-class SavedCalibration:
-    """The contents of a `ConformalPredictor`.
-
-    - `method`: its name and parameters.
-    - `known_values`: the values of the groups.
-    """
-
-    method: dict[str, Any]
-    parts: list[SavedPart]
-    groups: dict[str, Any] | None
-    known_values: Array | None
-
-
-def read_blend(header: Any, tensors: dict[str, Array]) -> tuple[Trees, float] | None:
-    """Return the trees of a blend and the weight of its kernel model; None without a blend."""
-    return None if header is None else (Trees.from_tensors(tensors), float(header["weight"]))
-
-
-def read_members(
-    headers: list[dict[str, Any]], tensors: dict[str, Array], shared: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """Return the fields of all models, and the fields that all models share."""
-    return [
-        shared | read_member(member, without_prefix(f"{number}.", tensors))
-        for number, member in enumerate(headers)
+    blend = header.get("blend")
+    trees = None if blend is None else Trees.from_tensors(take_prefixed(BLEND, tensors))
+    # A single model has its parts in the header itself, and no number before its tensors.
+    headers = header.get("members", [header])
+    numbered = [
+        take_prefixed(f"{i}.", tensors) if "members" in header else tensors
+        for i in range(len(headers))
     ]
+    models = []
+    same_centers = header.get("centers_of", [None] * len(headers))
+    for member, own, number in zip(headers, numbered, same_centers, strict=True):
+        centers = None if number is None else known[number].centers
+        models.append(_read_member(member, own, shared, centers, verify=verify))
+    refuse_unknown(tensors)
+    info = shared["info"]
+    model: KernelModel | AverageModel | BlendModel = models[0]
+    weights = header["weights"] if "members" in header else None
+    if weights is not None:
+        model = AverageModel(tuple(weights), tuple(models), info=info)
+    if trees is not None:
+        model = BlendModel(model, trees, float(header["blend"]["weight"]), info=info)
+    return model
 
 
-def without_numbers(count: int, tensors: dict[str, Array]) -> dict[str, Array]:
-    """Return the tensors that belong to no single member of an average."""
-    for number in range(count):
-        tensors = without_tensors(f"{number}.", tensors)
-    return tensors
+def _read_member(
+    header: Mapping[str, Any],
+    tensors: dict[str, Array],
+    shared: Mapping[str, Any],
+    centers: RowSource | None,
+    *,
+    verify: bool,
+) -> KernelModel:
+    """Return a kernel model.
 
-
-def with_centers(tensors: dict[str, Array], known_tensors: dict[str, Array]) -> dict[str, Array]:
-    """Return the tensors of a model, with the centers of another model if it has none."""
-    if "centers" in tensors or SPARSE_CENTERS[0] in tensors:
-        return tensors
-    # The file holds centers that the model also has only once, with the model.
-    return tensors | {name: known_tensors[name] for name in CENTER_TENSORS if name in known_tensors}
-
-
-def read_member(header: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Any]:
-    """Return the arguments of `KernelModel` that are not shared."""
-    # 1. Entries of JSON: a missing key is damage, and raises KeyError; None means that the model
-    # has no such part.
+    - `centers`: of another model, for a member without centers of its own.
+    """
+    # A missing key is damage, and raises KeyError; None means that the model has no such part.
     standardizer, quantiles, cells, link, variance = (header[key] for key in OPTIONAL_ENTRIES)
-    starts = (QUANTILES, METRIC, CELLS, VARIANCE)
-    # 2. Tensors of a part have its name in front, which their readers do not know.
-    of_quantiles, of_metric, of_cells, of_variance = (
-        without_prefix(start, tensors) for start in starts
-    )
+    metric = take_prefixed(METRIC, tensors)
     parts = {
+        **shared,
         "kernel": from_dict(header["kernel"]),
-        "centers": _centers(tensors, header["centers"]),
-        "coef": tensors["coef"],
+        "centers": _read_centers(tensors, header["centers"], centers),
+        "coef": tensors.pop("coef"),
         "standardizer": None if standardizer is None else Standardizer.from_dict(standardizer),
-        "target_shift": tensors.get("target_shift"),
-        "target_scale": tensors.get("target_scale"),
-        "importances": tensors.get("importances"),
-        "medians": tensors.get("medians"),
-        "quantiles": None if quantiles is None else QuantileMap.from_parts(quantiles, of_quantiles),
-        "metric": LinearMap.from_tensors(of_metric) if of_metric else None,
-        "cells": None if cells is None else CellCenters.from_parts(cells, of_cells),
+        "target_shift": tensors.pop("target_shift", None),
+        "target_scale": tensors.pop("target_scale", None),
+        "importances": tensors.pop("importances", None),
+        "medians": tensors.pop("medians", None),
+        "quantiles": None
+        if quantiles is None
+        else QuantileMap.from_parts(quantiles, take_prefixed(QUANTILES, tensors)),
+        "metric": LinearMap.from_tensors(metric) if metric else None,
+        "cells": None
+        if cells is None
+        else CellCenters.from_parts(cells, take_prefixed(CELLS, tensors)),
         "link": None if link is None else link_of(link),
-        "variance": None if variance is None else Variance.from_parts(variance, of_variance),
+        "variance": None
+        if variance is None
+        else Variance.from_parts(variance, take_prefixed(VARIANCE, tensors)),
     }
-    # 3. A tensor that no part has read is refused: a newer version may have stored a map with it,
-    # and predictions without that map would be wrong without an error.
-    known_names = {
-        "coef",
-        *OPTIONAL_TENSORS,
-        *(SPARSE_CENTERS if SPARSE_CENTERS[0] in tensors else ("centers",)),
-    }
-    known_names |= {METRIC + name for name in of_metric}
-    if quantiles is not None:
-        known_names |= {QUANTILES + name for name in of_quantiles}
-    if cells is not None:
-        known_names |= {CELLS + name for name in of_cells}
-    if variance is not None:
-        known_names |= {VARIANCE + name for name in of_variance}
-    refuse_unknown(set(tensors) - known_names)
-    return parts
+    # A newer version may have stored a map with a tensor that no part has read: predictions
+    # without that map would be wrong without an error.
+    refuse_unknown(tensors)
+    check_parts(parts)
+    # Centers of another model were checked with it.
+    if verify and parts["centers"] is not centers:
+        check_finite(parts["centers"], "centers")
+    return KernelModel(**parts)
 
 
-def without_tensors(start: str, tensors: dict[str, Array]) -> dict[str, Array]:
-    """Return the tensors whose names do not begin with a prefix."""
-    return {name: tensor for name, tensor in tensors.items() if not name.startswith(start)}
-
-
-def refuse_unknown(rest: Iterable[str]) -> None:
+def refuse_unknown(tensors: Mapping[str, Array]) -> None:
     """Raise ValueError if a file holds tensors that no part of the model has read."""
-    if unknown := sorted(rest):
-        raise ValueError(f"it has the unknown tensors {', '.join(unknown)}")
+    if tensors:
+        raise ValueError(f"it has the unknown tensors {', '.join(sorted(tensors))}")
 
 
-def _centers(tensors: dict[str, Array], shape: list[int]) -> RowSource:
-    if SPARSE_CENTERS[0] not in tensors:
-        dense = tensors["centers"]
-        if list(dense.shape) != shape:
-            raise ValueError(
-                f"its centers have shape {list(dense.shape)}, but its header has {shape}"
-            )
-        check_floating("centers", dense)
-        return as_rows(dense)
-    values, *indices = (tensors[name] for name in SPARSE_CENTERS)
+def _read_centers(
+    tensors: dict[str, Array], shape: list[int], known: RowSource | None
+) -> RowSource:
+    """Return the centers in the tensors of a model, or else these of another model."""
+    if SPARSE_CENTERS[0] in tensors:
+        return _read_sparse(tensors, shape)
+    is_known = known is not None and "centers" not in tensors
+    centers: Any = known if is_known else tensors.pop("centers")
+    if list(centers.shape) != shape:
+        raise ValueError(
+            f"its centers have shape {list(centers.shape)}, but its header has {shape}"
+        )
+    if not is_known:
+        check_floating("centers", centers)
+    return as_rows(centers)
+
+
+def _read_sparse(tensors: dict[str, Array], shape: list[int]) -> RowSource:
+    values, *indices = (tensors.pop(name) for name in SPARSE_CENTERS)
     check_floating("centers.values", values)
     try:
-        matrix = scipy.sparse.csr_array((values, *(index for index in indices)), shape=tuple(shape))
+        matrix = scipy.sparse.csr_array((values, *indices), shape=tuple(shape))
         matrix.check_format(full_check=True)  # indices out of range would crash the process
     except (ValueError, TypeError) as error:
         raise ValueError(f"the sparse centers of the model are damaged: {error}") from error

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import data
 from ..._arrays import Array
 from ..._files.tensors import DamagedFile, read_tensors
 from ..._messages.display import display_text
-from ...data import ReadOptions, check_finite
+from ...data import ReadOptions
+from ..average import AverageModel
+from ..base import Model
+from ..blend.blend_model import BlendModel
+from ..kernel_model import KernelModel
 from ..uncertainty.probabilities import probabilities_from
-from .checks import check_average, check_blend, check_parts
 from .conformal import read_calibration
 from .format import (
-    BLEND,
     CONFORMAL,
     ENCODING,
     HEADER_KEY,
@@ -23,17 +26,11 @@ from .format import (
     OPTIONAL_ENTRIES,
     SHARED_ENTRIES,
     parts_of,
-    without_prefix,
+    take_prefixed,
 )
-from .members import (
-    Saved,
-    read_blend,
-    read_member,
-    read_members,
-    refuse_unknown,
-    without_numbers,
-    without_tensors,
-)
+from .members import read_function
+
+Kind = TypeVar("Kind", KernelModel, AverageModel)
 
 NEW_ENTRIES = {
     3: ("encoding", "target"), 4: ("quantiles",), 5: ("cells",), 6: ("probabilities", "link"),
@@ -51,12 +48,12 @@ OF_AVERAGE = {"weights", "members"}
 OF_FILE = {"format", "info", *SHARED_ENTRIES}
 
 
-def read_model(path: Path, verify: bool) -> Saved:
-    """Return the contents of the file of a model.
+def load_model(path: str | Path, *, verify: bool = True) -> Model:
+    """Read a model, an average of models, or a blend, written by `save`.
 
-    Raise FileNotFoundError if there is no such file, and ValueError if the file is not a
-    model, is damaged, or was written by a newer version.
+    Parameters, errors and notes are the same as for `KernelModel.load`.
     """
+    path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {display_text(path)}")
     try:
@@ -83,28 +80,32 @@ def read_model(path: Path, verify: bool) -> Saved:
         if contents.metadata or (header["format"] > 1 and contents.digest is None):
             raise ValueError("its digest is missing")
         _check_header(header, contents.tensors)
-        saved = _assemble_model(header, contents.tensors)
-        _check_members(saved, verify)
+        return _read_parts(header, dict(contents.tensors), verify=verify)
     # Apart from the others, because the text of a KeyError is only the missing key.
     except KeyError as error:
         raise ValueError(f"{path} is a damaged gramian model: missing {error}") from error
     except DAMAGE_ERRORS as error:
         raise ValueError(f"{path} is a damaged gramian model: {error}") from error
-    return saved
 
 
-def _check_members(saved: Saved, verify: bool) -> None:
-    for part in [] if saved.conformal is None else saved.conformal.parts:
-        for function in part.functions.values():
-            _check_members(function, verify)
-    for parts in saved.members:
-        check_parts(parts)
-        if verify:
-            check_finite(parts["centers"], "centers")
-    if saved.weights is not None:
-        check_average(saved.weights, saved.members)
-    if saved.blend is not None:
-        check_blend(*saved.blend, saved.members[0]["coef"].shape[1])
+def load_as(kind: type[Kind], path: str | Path, verify: bool) -> Kind:
+    """Read a model of one class; raise ValueError if the file holds another one."""
+    model = load_model(path, verify=verify)
+    if isinstance(model, kind):
+        return model
+    if isinstance(model, BlendModel):
+        raise ValueError(
+            f"{path} holds a blend of a kernel model and trees: read it with gramian.load"
+        )
+    if isinstance(model, AverageModel):
+        raise ValueError(
+            f"{path} holds an average of {len(model.models)} models: read it with "
+            "AverageModel.load or gramian.load"
+        )
+    raise ValueError(
+        f"{path} holds a single model, not an average; read it with KernelModel.load or "
+        "gramian.load"
+    )
 
 
 def _check_header(header: dict[str, Any], tensors: dict[str, Array]) -> None:
@@ -138,10 +139,10 @@ def _check_fields(header: dict[str, Any], known: set[str]) -> None:
         raise ValueError(f"its header has the unknown fields {', '.join(sorted(unknown))}")
 
 
-def _assemble_model(header: dict[str, Any], tensors: dict[str, Array]) -> Saved:
-    """Return the parts of all models; raise ValueError for unused tensors."""
+def _read_parts(header: dict[str, Any], tensors: dict[str, Array], *, verify: bool) -> Model:
+    """Return the model of a header; raise ValueError for unused tensors."""
     # 1. Entries that all models of the file share.
-    names, classes, encoding, target, chances, conformal, reading, blend = (
+    names, classes, encoding, target, chances, conformal, reading, _ = (
         header[key] for key in SHARED_ENTRIES
     )
     shared = {
@@ -153,24 +154,14 @@ def _assemble_model(header: dict[str, Any], tensors: dict[str, Array]) -> Saved:
         "reading": None if reading is None else ReadOptions.from_dict(reading),
         "info": header["info"],
     }
-    # 2. Each kind of tensors leaves `own` by its prefix, so that unknown ones remain at the end.
-    own = tensors
     if encoding is not None:
-        shared["encoding"] = data.Encoding.from_parts(encoding, without_prefix(ENCODING, tensors))
-        own = without_tensors(ENCODING, tensors)
-    of_trees, own = without_prefix(BLEND, own), without_tensors(BLEND, own)
-    trees, parts = read_blend(blend, of_trees), None
-    if conformal is not None:
-        of_parts, own = without_prefix(CONFORMAL, own), without_tensors(CONFORMAL, own)
-        centers = [without_prefix(start, own) for start in _starts(header)]
-        parts = read_calibration(conformal, of_parts, shared | {"info": {}}, centers)
-    if "members" not in header:
-        return Saved([shared | read_member(header, own)], None, parts, trees)
-    members = read_members(header["members"], own, shared)
-    refuse_unknown(without_numbers(len(members), own))
-    return Saved(members, header["weights"], parts, trees)
-
-
-def _starts(header: dict[str, Any]) -> list[str]:
-    """Return the prefix of the tensor names of each model."""
-    return [f"{i}." for i in range(len(header["members"]))] if "members" in header else [""]
+        of_encoding = take_prefixed(ENCODING, tensors)
+        shared["encoding"] = data.Encoding.from_parts(encoding, of_encoding)
+    of_calibration = {} if conformal is None else take_prefixed(CONFORMAL, tensors)
+    # 2. All other tensors are these of the model, whose centers the calibration may share.
+    model = read_function(header, tensors, shared, verify=verify)
+    if conformal is None:
+        return model
+    shared["info"] = {}
+    calibration = read_calibration(conformal, of_calibration, shared, model.parts, verify=verify)
+    return replace(model, conformal=calibration)
