@@ -25,7 +25,7 @@ from ..._parameters.fit_parameters import (
     option_parameters,
 )
 from . import parsing
-from .reading import ReadingOptions
+from .reading import READING_OPTIONS, ReadingOptions
 
 DATA, SEARCH = "Data", "Search"
 SEARCH_PARAMETERS = frozenset(("engine", "memory_limit"))
@@ -45,108 +45,10 @@ def _option(panel: str, help: str, *names: str) -> OptionInfo:
     return option
 
 
-Target = Annotated[
-    list[str],
-    _option(
-        DATA,
-        "Column to predict: a name, or a number in .npy; repeatable.",
-    ),
-]
-Weight = Annotated[str | None, _option(DATA, "Column with the weights of the rows.")]
 DropMissing = Annotated[
     bool,
     _option(DATA, "Leave out rows without a target.", "--drop-missing-target"),
 ]
-Features = Annotated[
-    list[str] | None,
-    _option(
-        DATA,
-        "Columns to learn from, as a,b,c or @FILE with a name a line; repeat the option for names "
-        "with commas. All others by default.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    _option(
-        DATA,
-        "Columns to leave out, as a,b,c.",
-        "--drop",
-        "--ignore",
-    ),
-]
-Strict = Annotated[
-    bool,
-    _option(
-        DATA,
-        "Refuse text files with values that are not of the type of their column, instead of "
-        "reading them as missing.",
-        "--strict",
-    ),
-]
-Kind = Annotated[Task, _option(DATA, "auto: classification if the target is text or boolean.")]
-Validation = Annotated[
-    str | None,
-    _option(
-        DATA,
-        "Rows held out to measure the error: a fraction of DATA, or another file. They affect no "
-        "choice of a search.",
-    ),
-]
-Metric = Annotated[
-    str | None,
-    _option(
-        DATA,
-        "Metric on these rows, such as mae, smape, balanced_accuracy or auc; or a scorer of "
-        "scikit-learn.",
-    ),
-]
-Scoring = Annotated[
-    str | None,
-    _option(
-        SEARCH,
-        "Score that compares fits: a metric, such as mae, smape or auc, or a scorer of "
-        "scikit-learn, such as neg_mean_absolute_percentage_error; the squared error by default.",
-    ),
-]
-Spent = Annotated[
-    str,
-    _option(
-        SEARCH,
-        "Time for a search, as '30 s', '2 min' or '30 cpu s', or kernel evaluations, as 1e9; auto: "
-        "all its steps, up to a minute or two.",
-    ),
-]
-FoldGroups = Annotated[
-    str | None,
-    _option(
-        SEARCH,
-        "Column whose values are groups: rows of a group are in one fold. It is no feature.",
-    ),
-]
-FoldOrder = Annotated[
-    str | None,
-    _option(
-        SEARCH,
-        "Column of the order of the rows, such as a day: each fold is predicted from the rows "
-        "before it.",
-    ),
-]
-Folds = Annotated[
-    str | None,
-    _option(
-        SEARCH,
-        "Number of folds, or the column of the fold of each row, -1 for rows in none, which is no "
-        "feature; by default rows are held out, and groups have up to five.",
-    ),
-]
-Blend = Annotated[
-    str | None,
-    _option(
-        SEARCH,
-        "lightgbm: average the result with boosted trees, by held-out rows. Needs gramian[trees].",
-    ),
-]
-Seed = Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")]
 
 
 def one_or_several(names: str | Sequence[str]) -> Any:
@@ -159,28 +61,124 @@ def one_or_several(names: str | Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True)
-class FitOptions(ReadingOptions):
-    """Options of `gramian fit` and `gramian plan`.
+class TuneOptions(ReadingOptions):
+    """Options of `gramian tune`, a search.
 
     - `parameters`: given parameters of the fit by name, with the values of their options.
     - `given_names`: names of the given parameters of the command; not an option.
     """
 
-    target: Target
-    features: Features = None
-    drop: Drop = None
-    strict: Strict = False
-    weight: Weight = None
+    target: Annotated[
+        list[str],
+        _option(DATA, "Column to predict: a name, or a number in .npy; repeatable."),
+    ]
+    features: Annotated[
+        list[str] | None,
+        _option(
+            DATA,
+            "Columns to learn from, as a,b,c or @FILE with a name a line; repeat the option for "
+            "names with commas. All others by default.",
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        _option(DATA, "Columns to leave out, as a,b,c.", "--drop", "--ignore"),
+    ] = None
+    strict: Annotated[
+        bool,
+        _option(
+            DATA,
+            "Refuse text files with values that are not of the type of their column, instead of "
+            "reading them as missing.",
+            "--strict",
+        ),
+    ] = False
+    weight: Annotated[str | None, _option(DATA, "Column with the weights of the rows.")] = None
     drop_missing_target: DropMissing = False
-    task: Kind = Task.AUTO
-    validation: Validation = None
-    metric: Metric = None
-    scoring: Scoring = None
-    budget: Spent = "auto"
-    blend: Blend = None
-    groups: FoldGroups = None
-    order: FoldOrder = None
-    folds: Folds = None
+    task: Annotated[
+        Task, _option(DATA, "auto: classification if the target is text or boolean.")
+    ] = Task.AUTO
+    validation: Annotated[
+        str | None,
+        _option(
+            DATA,
+            "Rows held out to measure the error: a fraction of DATA, or another file. They affect "
+            "no choice of a search.",
+        ),
+    ] = None
+    metric: Annotated[
+        str | None,
+        _option(
+            DATA,
+            "Metric on these rows, such as mae, smape, balanced_accuracy or auc; or a scorer of "
+            "scikit-learn.",
+        ),
+    ] = None
+    scoring: Annotated[
+        str | None,
+        _option(
+            SEARCH,
+            "Score that compares fits: a metric, such as mae, smape or auc, or a scorer of "
+            "scikit-learn, such as neg_mean_absolute_percentage_error; the squared error by "
+            "default.",
+        ),
+    ] = None
+    budget: Annotated[
+        str,
+        _option(
+            SEARCH,
+            "Time for a search, as '30 s', '2 min' or '30 cpu s', or kernel evaluations, as 1e9; "
+            "auto: all its steps, up to a minute or two.",
+        ),
+    ] = "auto"
+    blend: Annotated[
+        str | None,
+        _option(
+            SEARCH,
+            "lightgbm: average the result with boosted trees, by held-out rows. Needs "
+            "gramian[trees].",
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        _option(
+            SEARCH,
+            "Column whose values are groups: rows of a group are in one fold. It is no feature.",
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        _option(
+            SEARCH,
+            "Column of the order of the rows, such as a day: each fold is predicted from the rows "
+            "before it.",
+        ),
+    ] = None
+    folds: Annotated[
+        str | None,
+        _option(
+            SEARCH,
+            "Number of folds, or the column of the fold of each row, -1 for rows in none, which is "
+            "no feature; by default rows are held out, and groups have up to five.",
+        ),
+    ] = None
+    seed: Annotated[int, _option(COMPUTATION_PANEL, "For random landmarks and held-out rows.")] = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    given_names: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", one_or_several(self.target))
+
+    @property
+    def of_fit(self) -> FitOptions:
+        """The same options for a fit that searches."""
+        return FitOptions(**asdict(self))
+
+
+@dataclass(frozen=True)
+class FitOptions(TuneOptions):
+    """Options of `gramian fit` and `gramian plan`, which may describe a model or search for one."""
+
     learn_metric: Annotated[
         bool,
         _option(MODEL_PANEL, "Learn first, on a sample, which features and directions matter."),
@@ -213,9 +211,6 @@ class FitOptions(ReadingOptions):
         bool,
         _option(FIT_PANEL, "Keep the rows in the memory of the workers of --dask between passes."),
     ] = False
-    seed: Seed = 0
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    given_names: frozenset[str] = frozenset()
 
     @property
     def fold_count(self) -> int | None:
@@ -238,7 +233,7 @@ class FitOptions(ReadingOptions):
         return tuple(f"--{name.replace('_', '-')}" for name in sorted(names & self.given_names))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "target", one_or_several(self.target))
+        super().__post_init__()
         self._check_together()
         # Parsed only for its errors, before any data are read; `settings_of` parses again.
         for name, value in self.parameters.items():
@@ -283,38 +278,6 @@ class FitOptions(ReadingOptions):
             )
 
 
-@dataclass(frozen=True)
-class TuneOptions(ReadingOptions):
-    """Options of `gramian tune`, a search."""
-
-    target: Target
-    features: Features = None
-    drop: Drop = None
-    strict: Strict = False
-    weight: Weight = None
-    drop_missing_target: DropMissing = False
-    task: Kind = Task.AUTO
-    validation: Validation = None
-    metric: Metric = None
-    scoring: Scoring = None
-    budget: Spent = "auto"
-    blend: Blend = None
-    groups: FoldGroups = None
-    order: FoldOrder = None
-    folds: Folds = None
-    seed: Seed = 0
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    given_names: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target", one_or_several(self.target))
-
-    @property
-    def of_fit(self) -> FitOptions:
-        """The same options for a fit that searches."""
-        return FitOptions(**asdict(self))
-
-
 OPTIONS_OF_SEARCH = frozenset(option.name for option in fields(TuneOptions))
 """Options that do not describe the model."""
 
@@ -330,9 +293,12 @@ def parameters_of(options: type) -> tuple[Parameter, ...]:
 
 def typer_parameters(options: type) -> Iterator[inspect.Parameter]:
     """Yield the options of a class as function parameters for typer."""
-    for name, argument in inspect.signature(options, eval_str=True).parameters.items():
+    arguments = inspect.signature(options, eval_str=True).parameters
+    # Panels of the help are in the order of their first option: the seed is below the options of a
+    # fit, and above these of reading.
+    for name in sorted(arguments, key=lambda name: (name in READING_OPTIONS, name == "seed")):
         if name not in ("parameters", "given_names"):
-            yield argument.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            yield arguments[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)
     for parameter in parameters_of(options):
         flag = parameter.kind is bool
         shown: str | bool = False if flag or parameter.default is None else str(parameter.default)
