@@ -15,6 +15,7 @@ from ..._registries.registry import Registry
 from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..tables.base import Table, check_columns
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.stored import MemoryTable
 
 Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
@@ -23,9 +24,8 @@ Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 class TableFormat(ABC):
     """A format of tables in files, recognised by the suffix of their names.
 
-    A subclass sets `suffixes` and implements `schema` and `batches`. That is enough for fits,
-    targets, landmarks, `convert` and `predict`: `table` and `rows` load needed columns. A format
-    overrides these if it can map or stream instead. A writable format is a
+    A subclass sets `suffixes` and implements `load`, or `table` if it can map or stream instead.
+    That is enough for fits, targets, landmarks, `convert` and `predict`. A writable format is a
     `WritableFormat`.
 
     Attributes
@@ -61,58 +61,42 @@ class TableFormat(ABC):
         """Return whether a file, named relative to the folder of a table, belongs to the table."""
         return False
 
-    @abstractmethod
-    def schema(self, path: Path) -> pa.Schema:
-        """Return names and Arrow types of the columns.
+    def load(self, path: Path) -> pa.Table:
+        """Read all columns into memory.
 
         Raises
         ------
         FileNotFoundError, ValueError
             If there is no such file, or it cannot be read.
         """
+        raise NotImplementedError
 
-    @abstractmethod
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Read some columns of all rows, in batches.
-
-        Parameters
-        ----------
-        path : Path
-        schema : pyarrow.Schema
-            The result of `schema`, or a part of it.
-        size : int
-            Largest number of rows of a batch, if rows can be counted before they are read.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            A batch with exactly this schema.
-        """
-
-    def table(self, path: Path, where: str | None = None) -> Table:
-        """Open all columns as a table.
+    def table(
+        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> Table:
+        """Open all columns as a table; errors as in `load`.
 
         Parameters
         ----------
         path : Path
         where : str, optional
             Subject of error messages; the path by default.
+        options : ReadOptions
+            Options of reading text, which formats of typed values ignore.
         """
         return MemoryTable(self.load(path), str(path) if where is None else where)
 
-    def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read existing columns into memory; all of them by default."""
-        schema = self.schema(path)
-        if columns is not None:
-            schema = pa.schema([schema.field(name) for name in columns])
-        return pa.Table.from_batches(self.batches(path, schema, 1 << 16), schema)
+    def schema(self, path: Path) -> pa.Schema:
+        """Return names and Arrow types of the columns; errors as in `load`."""
+        return self.table(path).schema
 
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
-        """Open columns of numbers as rows; all of them by default."""
-        if columns is not None:
-            # Before loading, so that the error lists the names of the file.
-            check_columns(path, self.schema(path).names, columns)
-        return TableRows(self.load(path, columns), columns)
+        """Load columns of numbers as rows; all of them by default."""
+        table = self.table(path)
+        names = list(table.names if columns is None else columns)
+        check_columns(path, table.names, names)
+        schema = pa.schema([table.schema.field(name) for name in names])
+        return TableRows(pa.Table.from_batches(table.batches(names, 1 << 16), schema), names)
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ import pyarrow.ipc
 from ..rows import arrow_compute as pc
 from ..rows.file_stamp import FileStamp
 from ..tables.base import Table
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.stored import Pieces, PiecesTable
 from .base import BatchWriter, WritableFormat, formats
 
@@ -138,14 +139,9 @@ class Feather(WritableFormat):
 
     suffixes = (".feather", ".arrow", ".ipc")
 
-    def schema(self, path: Path) -> pa.Schema:
-        return IpcFile.open(path).schema
-
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Read a record batch at a time; see `TableFormat.batches`."""
-        yield from IpcFile.open(path).read(schema.names, size)
-
-    def table(self, path: Path, where: str | None = None) -> Table:
+    def table(
+        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> Table:
         """Stream the file; see `TableFormat.table`."""
         return PiecesTable(IpcFile.open(path), str(path) if where is None else where)
 

@@ -17,6 +17,7 @@ from ..rows.base import RowSource, slices
 from ..rows.file_stamp import FileStamp
 from ..rows.views import Select, column_numbers
 from ..tables.base import Table
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from .base import Column, WritableFormat, formats
 
 
@@ -27,15 +28,9 @@ class Npy(WritableFormat):
     suffixes = (".npy",)
     named = False
 
-    def schema(self, path: Path) -> pa.Schema:
-        """Return one type for the columns ``"0", "1", ...``; see `TableFormat.schema`."""
-        return _schema(open_columns(path))
-
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Copy `size` rows at a time; see `TableFormat.batches`."""
-        yield from NpyTable(path, str(path)).batches(schema.names, size)
-
-    def table(self, path: Path, where: str | None = None) -> Table:
+    def table(
+        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> Table:
         """Map the file; see `TableFormat.table`."""
         return NpyTable(path, str(path) if where is None else where)
 

@@ -18,6 +18,7 @@ from ..rows.base import RowSource, check_index, check_size
 from ..rows.file_stamp import RemotePath
 from ..rows.prefetch import fill_blocks, prefetch
 from ..tables.base import Table
+from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.stored import PiecesTable, batch_rows, take_pieces
 from .base import BatchWriter, WritableFormat, formats
 from .parquet_file import PARQUET_SUFFIXES, belongs
@@ -119,17 +120,9 @@ class Parquet(WritableFormat):
         """Return whether `parquet_paths` would list a file, named relative to the folder."""
         return belongs(path)
 
-    def schema(self, path: Path) -> pa.Schema:
-        """Return the schema of the first file; see `TableFormat.schema`."""
-        return _some_columns(ParquetPieces.at(path)).schema
-
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        """Decode `size` rows at a time; see `TableFormat.batches`."""
-        pieces = ParquetPieces.at(path)
-        pieces.check_alike()
-        yield from pieces.read(schema.names, size)
-
-    def table(self, path: Path, where: str | None = None) -> Table:
+    def table(
+        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> Table:
         """Stream the files; see `TableFormat.table`."""
         return _table(ParquetPieces.at(path), str(path) if where is None else where)
 
@@ -175,11 +168,7 @@ class Parquet(WritableFormat):
 
 
 def _table(pieces: ParquetPieces, where: str) -> Table:
-    _some_columns(pieces).check_alike()
-    return PiecesTable(pieces, where)
-
-
-def _some_columns(pieces: ParquetPieces) -> ParquetPieces:
     if len(pieces.schema) == 0:
         raise ValueError(f"{pieces.files[0].path} has 0 columns, but at least one is needed")
-    return pieces
+    pieces.check_alike()
+    return PiecesTable(pieces, where)

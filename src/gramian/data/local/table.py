@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from ..._messages.display import display_text
 from ..formats import format_of
-from ..formats.cells.base import CellsFormat
-from ..formats.csv.format import STANDARD_INPUT, Csv, standard_input, text_files
+from ..formats.csv.format import STANDARD_INPUT, standard_input, text_files
 from ..formats.csv.table import text_table
 from ..tables.base import Table
 from ..tables.frames import from_pandas, is_lazy, is_pandas, is_stream
@@ -58,10 +57,7 @@ def _file_table(x: str | Path, where: str | None, options: ReadOptions) -> Table
     files = text_files(path)
     if files is not None:
         return text_table(files[0], where, options, files[1:])
-    file_format = format_of(path)
-    if isinstance(file_format, Csv | CellsFormat):
-        return file_format.table(path, where, options)
-    return file_format.table(path, where)
+    return format_of(path).table(path, where, options)
 
 
 def _read_all(x: Any, where: str) -> pa.Table:

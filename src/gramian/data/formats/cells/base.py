@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ...tables.base import Table
 from ...tables.column_reading import TEXT_COLUMN
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -33,13 +31,6 @@ class CellsFormat(TableFormat):
 
     def opens(self, path: Path) -> bool:
         return super().opens(split_part(path)[0])
-
-    def schema(self, path: Path) -> pa.Schema:
-        """Return types that every value has; see `TableFormat.schema`."""
-        return self.table(path).schema
-
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        yield from self.table(path).batches(schema.names, size)
 
     def cells(self, path: Path, part: str | None) -> Iterator[Sequence[Any]]:
         """Yield the rows of a table, the names of its columns first.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,13 +20,7 @@ class DuckDB(TableFormat):
     def opens(self, path: Path) -> bool:
         return super().opens(split_part(path)[0])
 
-    def schema(self, path: Path) -> pa.Schema:
-        return self.load(path).schema
-
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        yield from self.load(path, schema.names).to_batches(max_chunksize=size)
-
-    def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    def load(self, path: Path) -> pa.Table:
         file, part = split_part(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no file {file}")
@@ -35,10 +28,9 @@ class DuckDB(TableFormat):
         try:
             table_names = [row[0] for row in database.execute("show tables").fetchall()]
             name = choose_part(file, part, table_names, "table").replace('"', '""')
-            table = pa.table(database.sql(f'select * from "{name}"'))
+            return pa.table(database.sql(f'select * from "{name}"'))
         finally:
             database.close()
-        return table if columns is None else table.select(list(columns))
 
 
 def _connect(path: Path) -> Any:

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,13 +38,6 @@ class Csv(WritableFormat):
     separator: ClassVar[str] = ","
     compression: ClassVar[str | None] = None
 
-    def schema(self, path: Path) -> pa.Schema:
-        """Return types that every value has: all of the file is read; see `TableFormat.schema`."""
-        return self.table(path).schema
-
-    def batches(self, path: Path, schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
-        yield from self.table(path).batches(schema.names, size)
-
     def table(
         self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> Table:
@@ -54,12 +46,6 @@ class Csv(WritableFormat):
         from .table import text_table
 
         return text_table(path, where, options)
-
-    def load(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        table = self.table(path)
-        names = table.names if columns is None else columns
-        schema = pa.schema([table.schema.field(name) for name in names])
-        return pa.Table.from_batches(table.batches(names, 1 << 16), schema)
 
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None
