@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics as sk
 
 from gramian import KernelModel
-from gramian.cli.outputs.confusion import confusion
+from gramian.cli.outputs.classes import confusion
 from gramian.scoring.comparison import measure, named_metrics, remarks
 from gramian.scoring.predictions import Predictions
 from gramian.scoring.table import metrics_of

@@ -59,8 +59,7 @@ from .options.decorator import options_from
 from .options.help import COMMAND_EXAMPLES
 from .options.options import DropMissing, FitOptions, TuneOptions
 from .options.reading import ReadingOptions
-from .outputs.report import show
-from .outputs.standard_output import STANDARD_OUTPUT, write_standard_output
+from .outputs.report import STANDARD_OUTPUT, show, write_standard_output
 
 app = typer.Typer(
     help="Kernel ridge regression at any size, from tables in Parquet, CSV and other files.",
@@ -96,7 +95,7 @@ def fit(
     lengthscale and penalty on held-out rows, then fits all rows. With any of them, or with
     --checkpoint but no --budget, it is a single fit, and Parquet is streamed, never loaded whole.
     """
-    from .outputs.intervals import Calibration
+    from .outputs.uncertainty import Calibration
 
     calibration = Calibration(conformal, conformal_groups)
     if options.of_a_model:

@@ -10,8 +10,7 @@ import typer
 
 from .._messages.display import display_lines
 from .app import app
-from .options.help import hide_rare_options
-from .options.suggestions import misspelt
+from .options.help import hide_rare_options, misspelt
 from .outputs.messages import message, messages_on_stderr
 from .outputs.signals import stoppable
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..data import Encoding, QuantileMap, as_table
 from ..data.encoding.columns.base import ColumnEncoding
-from ..data.encoding.columns.boolean import Boolean
 from ..data.encoding.columns.left_out import Gaps
-from ..data.encoding.columns.numeric import Number
+from ..data.encoding.columns.numeric import Boolean, Number
 from ..data.encoding.columns.one_hot import OneHot
 from ..data.encoding.columns.target_means import TargetMeans
 from ..data.maps.quantiles import FARTHEST_SCORE

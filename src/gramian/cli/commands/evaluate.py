@@ -15,9 +15,8 @@ from ...scoring.coverage import LEVELS_KEY, coverage, quantile_errors
 from ...scoring.predictions import Predictions, best_constant
 from ...scoring.table import Metric, task_of
 from ...scoring.truth import Truth, training_remark, truth_of
-from ..outputs.confusion import confusion
+from ..outputs.classes import check_picture, confusion, draw_reliability
 from ..outputs.files import check_outputs
-from ..outputs.reliability import check_picture, draw_reliability
 from ..outputs.report import Report
 
 

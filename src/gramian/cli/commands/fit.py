@@ -32,12 +32,11 @@ from ..options.options import FitOptions
 from ..options.settings import check, generators, settings_of
 from ..outputs.files import check_outputs
 from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
-from ..outputs.intervals import NO_CALIBRATION, Calibration
 from ..outputs.messages import message, remark
 from ..outputs.progress import command_progress
 from ..outputs.report import Report, to_json
 from ..outputs.signals import reason
-from ..outputs.standard_deviations import check_std, save_with_std
+from ..outputs.uncertainty import NO_CALIBRATION, Calibration, check_std, save_with_std
 
 
 def fit(

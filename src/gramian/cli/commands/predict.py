@@ -22,13 +22,13 @@ from ...model.uncertainty.probabilities import likeliest
 from ...scoring.coverage import conformal_of, warn_of_shortfalls
 from ..options.reading import column_names
 from ..outputs.files import check_outputs
-from ..outputs.intervals import (
+from ..outputs.report import Report
+from ..outputs.uncertainty import (
     check_level,
     interval_columns,
     names_of_columns,
+    std_columns,
 )
-from ..outputs.report import Report
-from ..outputs.standard_deviations import std_columns
 
 
 def predict(

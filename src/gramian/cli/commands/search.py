@@ -36,12 +36,11 @@ from ..inputs.training import Prepared, open_training, read_folds
 from ..options.options import FitOptions
 from ..options.settings import budget, check, settings_of
 from ..outputs.held_out import held_out_errors, optimism_of_search
-from ..outputs.intervals import NO_CALIBRATION, Calibration
 from ..outputs.messages import message, remark
 from ..outputs.progress import command_progress
 from ..outputs.report import Report
 from ..outputs.signals import reason
-from ..outputs.standard_deviations import check_std, save_with_std
+from ..outputs.uncertainty import NO_CALIBRATION, Calibration, check_std, save_with_std
 from .fit import check_files, check_metric, write_history
 
 

@@ -1,12 +1,13 @@
-"""Reports: results of commands, printed as text or as JSON."""
+"""Reports: results of commands, printed as text or as JSON; and predictions on standard output."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Protocol, runtime_checkable
 
 import typer
@@ -138,3 +139,15 @@ def _align_table(rows: Sequence[Mapping[str, Any]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in cells
     )
+
+
+STANDARD_OUTPUT = "-"
+"""Name of a file of predictions that goes to standard output, as CSV."""
+
+
+def write_standard_output(write: Callable[[Path], object]) -> None:
+    """Write a table to standard output; `write` first writes it to a temporary file."""
+    with tempfile.TemporaryDirectory(prefix="gramian-") as folder:
+        path = Path(folder) / "predictions.csv"
+        write(path)
+        typer.echo(path.read_text(encoding="utf-8"), nl=False)

@@ -1,4 +1,4 @@
-"""Reading of the kernel models in a file; see `format` for the contents of the file."""
+"""Reading of the kernel models in a file, and of a calibration; see `format` for the contents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import scipy.sparse
 
 from ..._arrays import Array
+from ...conformal import CalibratedPart, ConformalPredictor, RowGroups, make
 from ...data import LinearMap, QuantileMap, RowSource, Standardizer, as_rows, check_finite
 from ...kernels import from_dict
 from ...losses import link_of
@@ -29,6 +30,7 @@ from .format import (
     VARIANCE,
     take_prefixed,
 )
+from .write import GROUP_VALUES
 
 
 def read_function(
@@ -148,3 +150,73 @@ def _read_sparse(tensors: dict[str, Array], shape: list[int]) -> RowSource:
     except (ValueError, TypeError) as error:
         raise ValueError(f"the sparse centers of the model are damaged: {error}") from error
     return as_rows(matrix)
+
+
+def read_calibration(
+    header: Any,
+    tensors: dict[str, Array],
+    shared: Mapping[str, Any],
+    models: Sequence[KernelPart],
+    *,
+    verify: bool,
+) -> ConformalPredictor:
+    """Return the calibration of a header, and remove its tensors.
+
+    - `shared`: arguments that all functions of the calibration share with the model, such as its
+      encoding.
+    - `models`: members of the model, for functions without centers of their own.
+    - `verify`: whether to check centers for NaN.
+    """
+    if isinstance(header, list):
+        header, tensors = _from_format_7(header, tensors)
+    parts = []
+    for number, entries in enumerate(header["parts"]):
+        own = take_prefixed(f"{number}.", tensors)
+        functions = {}
+        for name, entry in entries.items():
+            # A spread predicts logarithms of errors, and has no classes even if the model has.
+            regression = {} if entry["classes"] else {"classes": None, "probabilities": None}
+            # A single member has the weight 1, but is no average.
+            entry = entry if len(entry["members"]) > 1 else {**entry, "weights": None}
+            functions[name] = read_function(
+                entry,
+                take_prefixed(f"{name}.", own),
+                {**shared, **regression},
+                verify=verify,
+                known=models,
+            )
+        parts.append(CalibratedPart(own.pop("scores"), functions, own.pop("groups", None)))
+        refuse_unknown(own)
+    groups, values = header["groups"], tensors.pop(GROUP_VALUES, None)
+    refuse_unknown(tensors)
+    has_groups = groups is not None and values is not None
+    known_groups = RowGroups.from_dict(groups, values) if has_groups else None
+    return ConformalPredictor(make(**header["method"]), tuple(parts), known_groups)
+
+
+def _from_format_7(
+    headers: list[dict[str, Any]], tensors: Mapping[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Convert header and tensors of format 7, in which the number of parts named the method."""
+    parts = []
+    for entry in headers:
+        functions = {}
+        if entry["values"] is not None:
+            functions["values"] = {
+                **entry["values"],
+                "centers_of": list(range(len(entry["values"]["members"]))),
+                "classes": True,
+            }
+        if entry["spread"] is not None:
+            functions["spread"] = {
+                "weights": [1.0],
+                "members": [entry["spread"]],
+                "centers_of": [entry["like"]],
+                "classes": False,
+            }
+        parts.append(functions)
+    renamed = {
+        name.replace(".spread.", ".spread.0.", 1): tensor for name, tensor in tensors.items()
+    }
+    method = {"name": "split" if len(parts) == 1 else "cv+"}
+    return {"method": method, "groups": None, "parts": parts}, renamed

@@ -17,7 +17,6 @@ from ..base import Model
 from ..blend.blend_model import BlendModel
 from ..kernel_model import KernelModel
 from ..uncertainty.probabilities import probabilities_from
-from .conformal import read_calibration
 from .format import (
     CONFORMAL,
     ENCODING,
@@ -28,7 +27,7 @@ from .format import (
     parts_of,
     take_prefixed,
 )
-from .members import read_function
+from .members import read_calibration, read_function
 
 Kind = TypeVar("Kind", KernelModel, AverageModel)
 

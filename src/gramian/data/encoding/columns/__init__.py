@@ -1,6 +1,5 @@
 """Encodings of single columns, and their observers: importing a file registers its kinds."""
 
-from . import boolean as boolean
 from . import category as category
 from . import datetime as datetime
 from . import left_out as left_out
