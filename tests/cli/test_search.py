@@ -274,7 +274,8 @@ def test_before_there_is_anything_nothing_is_written(gramian, train, tmp_path, m
 
     monkeypatch.setattr("gramian.cli.commands.search.search_fit", interrupt)
     done = gramian("fit", train, "--target", "y", "--out", tmp_path / "y.model")
-    assert (done.code, done.err) == (130, "gramian: interrupted; nothing is saved\n")
+    resume = ". With --checkpoint FILE, a search can be resumed\n"
+    assert (done.code, done.err) == (130, f"gramian: interrupted; nothing is saved{resume}")
     assert not (tmp_path / "y.model").exists()
 
 

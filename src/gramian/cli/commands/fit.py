@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ from ...callbacks import Checkpoint, Progress, Validate
 from ...callbacks.checkpoint_file import check_is_checkpoint
 from ...fitting import Fitted, Generators, InterruptedFit
 from ...fitting.uncertainty.refit import Refit
-from ...model import Label, Model, load_model
+from ...model import Model, load_model
 from ...scoring.comparison import named_metrics
 from ...scoring.coverage import LEVELS_KEY, levels_of
-from ...scoring.predictions import Predictions, best_constant
+from ...scoring.predictions import Predictions
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, task_of
 from ...scoring.truth import DIGEST_KEY
 from ...solvers.loop.state import VALID_ERROR, VALID_RMSE
@@ -35,7 +34,7 @@ from ..outputs.held_out import EARLY_STOPPING_OPTIMISM, held_out_errors
 from ..outputs.messages import message, remark
 from ..outputs.progress import command_progress
 from ..outputs.report import Report, to_json
-from ..outputs.signals import reason
+from ..outputs.signals import report_interruption
 from ..outputs.uncertainty import NO_CALIBRATION, Calibration, check_std, save_with_std
 
 
@@ -55,7 +54,10 @@ def fit(
     path = None if checkpoint is None else checkpoint.path
     check_files(data, options, {"out": out, "checkpoint": path, "history": history})
     settings = settings_of(options)
-    with _resumable(path), command_progress(settings.max_iter) as shown:
+    with (
+        report_interruption(path, "fit", "iteration"),
+        command_progress(settings.max_iter) as shown,
+    ):
         # 2. The data, and checks that need them.
         training = open_training(data, options)
         check_metric(training, options)
@@ -94,7 +96,7 @@ def _fit_or_save(
     try:
         return _fit_model(prepared, options, checkpoint, shown)
     except InterruptedFit as error:
-        # As a note: `_resumable` writes it together with the way to resume.
+        # As a note: `report_interruption` writes it together with the way to resume.
         error.add_note(_saved_anyway(error.fitted, prepared, options, *files))
         raise
     except Exception as error:
@@ -152,26 +154,6 @@ def check_files(data: Path, options: FitOptions, outputs: Mapping[str, Path | No
         raise ValueError(f"--history {history} must end in .json or .csv")
 
 
-@contextlib.contextmanager
-def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Context that shows how to resume the command after an interruption."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        why = reason(error)
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            notes = "; ".join(getattr(error, "__notes__", []))
-            why = f"{why}; {notes}" if notes else why
-            if checkpoint is None:
-                saved = "" if notes else "; nothing is saved"
-                message("", f"{why}{saved}. With --checkpoint FILE, a fit can be resumed")
-            elif checkpoint.exists():
-                message("", f"{why}; to resume from {checkpoint}, run the same command again")
-            else:
-                message("", f"{why} before the first iteration; {checkpoint} is not written yet")
-        raise
-
-
 def check_metric(training: Training, options: FitOptions) -> None:
     """Raise ValueError for a metric of the other task, or without rows to measure it on."""
     if options.metric is None:
@@ -226,18 +208,11 @@ def _about(
         "iterations": max(fitted.iteration, 1),
         "stop_reason": fitted.reason,
         "seconds": seconds,
-        "baseline": _baseline(prepared.training),
+        "baseline": prepared.training.constant,
         LEVELS_KEY: levels_of(prepared.settings.loss),
         "best_iteration": fitted.best_iteration,
         "validation": validation,
     }
-
-
-def _baseline(training: Training) -> Label | None:
-    """Return the best constant prediction: the mean of one target, or the largest class."""
-    if training.y.ndim > 1:
-        return None
-    return best_constant(training.y, training.classification)
 
 
 def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[str, Any] | None:
@@ -246,9 +221,9 @@ def _validation(prepared: Prepared, fitted: Fitted, metric: str | None) -> dict[
     model, other_loss = fitted.model, prepared.settings.is_nonlinear
     if y is None or prepared.held_out is None or not (other_loss or VALID_RMSE in metrics_row):
         return None  # without VALID_RMSE: interrupted before the first validation
-    if model.classes is None and model.outputs > 1:
-        return None  # several quantiles of one target, or several targets
-    constant, kind = best_constant(training.y, training.classification), task_of(model.classes)
+    constant, kind = training.constant, task_of(model.classes)
+    if constant is None or (model.classes is None and model.outputs > 1):
+        return None  # several targets, or several quantiles of one target
     if other_loss and metric is None:
         metric = "log_loss" if training.classification else "rmse"
     if metric is not None:

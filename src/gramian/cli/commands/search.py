@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from ...fitting import Generators
 from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Refit
-from ...model import BlendModel, Label, Model, load_model
+from ...model import BlendModel, Model, load_model
 from ...report.description import describe_blend
 from ...scoring.comparison import measure
-from ...scoring.predictions import Predictions, best_constant, likeliest_classes
+from ...scoring.predictions import Predictions, likeliest_classes
 from ...scoring.scorers import find_metric
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, Metric, task_of
 from ...scoring.truth import DIGEST_KEY
@@ -39,7 +39,7 @@ from ..outputs.held_out import held_out_errors, optimism_of_search
 from ..outputs.messages import message, remark
 from ..outputs.progress import command_progress
 from ..outputs.report import Report
-from ..outputs.signals import reason
+from ..outputs.signals import ReportedInterrupt, report_interruption
 from ..outputs.uncertainty import NO_CALIBRATION, Calibration, check_std, save_with_std
 from .fit import check_files, check_metric, write_history
 
@@ -62,13 +62,6 @@ class Outcome:
     def classes(self) -> Sequence[Any] | None:
         """Labels; None for a regression."""
         return self.result.model.classes
-
-    @property
-    def constant(self) -> Label | None:
-        """The best constant prediction: the mean of one target, or the largest class."""
-        if self.prepared.training.y.ndim > 1:
-            return None
-        return best_constant(self.prepared.training.y, self.classes is not None)
 
     @property
     def chosen_trial(self) -> Trial:
@@ -98,16 +91,17 @@ class Outcome:
             unit, truth = self.result.unit, xp.to_float64(self.result.truth)
             mean = unit * float(xp.sqrt(xp.square(truth).mean()))
             return {"rmse": unit * math.sqrt(trial.loss), "rmse_of_mean": mean}
-        if trial.values is None:
+        constant = self.prepared.training.constant
+        if trial.values is None or constant is None:
             return {"rmse_of_codes": math.sqrt(trial.loss)}
-        constant = best_constant(self.prepared.training.y, True)
         return measure(self._predictions(trial), constant, [METRIC_TABLE["error"]])
 
     def _scores(self, trial: Trial, metric: Metric) -> dict[str, float]:
         """Return the score of a trial, from its loss, and of a constant prediction if defined."""
         values = {metric.name: self.scoring.value(trial.loss, self.result.unit)}
-        if metric.is_of_constants and self.constant is not None and trial.values is not None:
-            always = self._predictions(trial).constant(self.constant)
+        constant = self.prepared.training.constant
+        if metric.is_of_constants and constant is not None and trial.values is not None:
+            always = self._predictions(trial).constant(constant)
             name = f"{metric.name}_of_{CONSTANT_OF_TASK[always.task]}"
             values[name] = always.measure(metric)
         return values
@@ -139,7 +133,7 @@ def fit(
     check(options)
     path = None if checkpoint is None else checkpoint.path
     check_files(data, options, {"out": out, "checkpoint": path, "history": history})
-    with report_interruption(path):
+    with report_interruption(path, "search", "trial"):
         outcome = run_search(data, options, std, calibration, checkpoint)
         about = save_outcome(outcome, out)
         penalties = [member.penalty for member in outcome.result.members]
@@ -204,33 +198,12 @@ def run_search(
     return Outcome(prepared, searched_result, options, scoring, time.perf_counter() - start)
 
 
-@contextlib.contextmanager
-def report_interruption(checkpoint: Path | None = None) -> Iterator[None]:
-    """Report whether a search can resume if it is interrupted before it has a model."""
-    try:
-        yield
-    # Raised after a saved model: its message is written already.
-    except _ReportedInterrupt:
-        raise
-    except KeyboardInterrupt as error:
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            remedy = "nothing is saved"
-            if checkpoint is not None and checkpoint.exists():
-                remedy = f"to resume from {checkpoint}, run the same command again"
-            message("", f"{reason(error)}; {remedy}")
-        raise
-
-
-class _ReportedInterrupt(KeyboardInterrupt):
-    """Interruption that the command has already reported."""
-
-
 def stop_if_interrupted(outcome: Outcome, kept: str) -> None:
     """If the search was interrupted, write a note and end the command as interrupted."""
     if outcome.result.interrupted:
         with contextlib.suppress(OSError):
             message("", f"interrupted; {kept}")
-        raise _ReportedInterrupt
+        raise ReportedInterrupt
 
 
 def save_outcome(outcome: Outcome, out: Path | None) -> dict[str, Any]:
@@ -266,7 +239,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "blend": describe_blend(searched_result.model),
         "kernel_evaluations": searched_result.evaluations,
         "seconds": outcome.seconds,
-        "baseline": outcome.constant,
+        "baseline": prepared.training.constant,
         "chosen_by": {
             "rows": len(searched_result.truth),
             **outcome.error(outcome.chosen_trial),
@@ -279,14 +252,15 @@ def _about(outcome: Outcome) -> dict[str, Any]:
 def _validation(outcome: Outcome) -> dict[str, Any] | None:
     """Return the error on rows that neither the fits nor the choice among them used."""
     prepared, y = outcome.prepared, outcome.prepared.training.held_out_y
-    if y is None or prepared.held_out is None or outcome.constant is None:
+    constant = prepared.training.constant
+    if y is None or prepared.held_out is None or constant is None:
         return None
     model = outcome.result.model
     values = model.predict(prepared.held_out, engine=settings_of(outcome.options).engine)
     chances = None if model.classes is None else model.class_map
     names = outcome.options.metric, outcome.options.scoring
     metric = next(filter(None, names), None) or MAIN_METRIC[task_of(model.classes)]
-    return held_out_errors(y, values, outcome.classes, outcome.constant, metric, chances)
+    return held_out_errors(y, values, outcome.classes, constant, metric, chances)
 
 
 def report(outcome: Outcome, out: Path | None, about: dict[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from ..options.options import FitOptions, Task, TuneOptions
 from ..options.reading import READING_OPTIONS
 from ..options.settings import check
 from ..outputs.report import Report
+from ..outputs.signals import report_interruption
 from .fit import check_files
 from .search import (
     Outcome,
     recipe_row,
     report,
-    report_interruption,
     run_search,
     save_outcome,
     stop_if_interrupted,
@@ -52,7 +52,7 @@ def tune(
     fit_options = options.of_fit
     check(fit_options)
     check_files(data, fit_options, {"out": out, "checkpoint": checkpoint})
-    with report_interruption(checkpoint):
+    with report_interruption(checkpoint, "search", "trial"):
         saved_steps = None if checkpoint is None else Checkpoint(checkpoint)
         outcome = run_search(data, fit_options, checkpoint=saved_steps)
         about = save_outcome(outcome, out)

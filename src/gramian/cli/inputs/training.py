@@ -32,6 +32,8 @@ from ...data.tables.target import number_column, role_column
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole, whole_of
 from ...fitting.held_out.validation import hold_sequential
 from ...fitting.inputs.training_data import class_codes, classes_of, target_tensor
+from ...model import Label
+from ...scoring.predictions import best_constant
 from ...scoring.truth import digest_rows
 from ..options import parsing
 from ..options.options import FitOptions
@@ -88,6 +90,11 @@ class Training:
             return None
         as_columns(self.y).check_with(check_classification_targets)
         return classes_of(self.y)
+
+    @functools.cached_property
+    def constant(self) -> Label | None:
+        """The best constant prediction of one target: the mean, or the largest class."""
+        return None if self.y.ndim > 1 else best_constant(self.y, self.classification)
 
     @property
     def targets(self) -> int:

@@ -6,8 +6,11 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from .messages import message
 
 REASON_OF_SIGNAL = {"SIGTERM": "terminated (SIGTERM)", "SIGHUP": "the terminal was closed (SIGHUP)"}
 
@@ -59,3 +62,33 @@ def reason(error: BaseException) -> str:
             return REASON_OF_SIGNAL[signal.Signals(first.number).name]
         first = first.__cause__
     return "interrupted"
+
+
+class ReportedInterrupt(KeyboardInterrupt):
+    """Interruption that the command has already reported."""
+
+
+@contextlib.contextmanager
+def report_interruption(checkpoint: Path | None, work: str, step: str) -> Iterator[None]:
+    """Context that shows what an interrupted command has saved, and how to resume it.
+
+    - `work`, `step`: a fit and its iterations, or a search and its trials.
+    """
+    try:
+        yield
+    except ReportedInterrupt:
+        raise
+    except KeyboardInterrupt as error:
+        # Of a model that was saved after all.
+        notes = "; ".join(getattr(error, "__notes__", []))
+        why = "; ".join(filter(None, (reason(error), notes)))
+        if checkpoint is None:
+            saved = "" if notes else "; nothing is saved"
+            text = f"{why}{saved}. With --checkpoint FILE, a {work} can be resumed"
+        elif checkpoint.exists():
+            text = f"{why}; to resume from {checkpoint}, run the same command again"
+        else:
+            text = f"{why} before the first {step}; {checkpoint} is not written yet"
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            message("", text)
+        raise

@@ -55,15 +55,17 @@ class TypedTable(DerivedTable):
 
     def change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert the values of a batch."""
+        texts = [name for name in batch.schema.names if name in self._read.names]
+        converted = self._read.convert(_as_texts(batch.select(texts), self._options))
         arrays = []
         for name, values in zip(batch.schema.names, batch.columns, strict=True):
             if name in self._read.names:
-                values = _as_texts(batch.select([name]), self._options).column(0)
+                values = converted.column(name)
             elif name in self._converted:
                 is_gap = pc.is_in(values.cast(pa.float64()), pa.array(self._gaps))
                 values = pc.if_else(is_gap, pa.scalar(None, values.type), values)
             arrays.append(values)
-        return self._read.convert(pa.record_batch(arrays, names=batch.schema.names))
+        return pa.record_batch(arrays, names=batch.schema.names)
 
     def in_memory(self, table: MemoryTable) -> MemoryTable:
         """Return this table with all values in memory.

@@ -123,13 +123,11 @@ class TypedColumns:
         return pa.record_batch(values, schema=self.schema)
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows with values for the texts of these columns, whose odd values are known."""
+        """Return the values of the texts of some of these columns, whose odd values are known."""
         columns = {column.name: column for column in self._columns}
         arrays = [
-            replace(columns[name], odd=OddValues()).read(array, 0, len(array))
-            if name in columns
-            else array
-            for name, array in zip(batch.schema.names, batch.columns, strict=True)
+            replace(columns[name], odd=OddValues()).read(texts, 0, len(texts))
+            for name, texts in zip(batch.schema.names, batch.columns, strict=True)
         ]
         return pa.record_batch(arrays, names=batch.schema.names)
 
