@@ -30,7 +30,7 @@ from ..data import (
     is_table,
 )
 from ..data.sources.as_rows import align_collection
-from ..data.tables.frame_rows import warn_of_rounded_columns
+from ..data.tables.frames import warn_of_rounded_columns
 from ..data.tables.records import is_records
 from ..fitting import FitSettings
 from ..fitting.inputs.objects import Calls, ObjectRows, between

@@ -18,8 +18,7 @@ from ..rows.arrow import TableRows
 from ..rows.base import RowSource
 from ..rows.views import column_numbers, select
 from ..tables import Table
-from ..tables.frame_rows import frame_rows
-from ..tables.frames import is_pandas
+from ..tables.frames import frame_rows, is_pandas
 
 
 def local_rows(x: Any, columns: Sequence[str | int] | None = None) -> RowSource:
