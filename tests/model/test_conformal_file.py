@@ -73,6 +73,12 @@ def test_sets_of_format_7_are_read(method, tmp_path):
     np.testing.assert_array_equal(gramian.load(tmp_path / "m").predict_set(NEW, 0.8), sets)
 
 
+def test_a_loaded_model_is_saved_with_its_centers_once(tmp_path):
+    KernelRidge(**PLAIN, conformal="cqr", landmarks=20).fit(X, Y).save(tmp_path / "m")
+    gramian.load(tmp_path / "m").save(tmp_path / "again")
+    assert set(read(tmp_path / "again")[1]) == set(read(tmp_path / "m")[1])
+
+
 class TestDamage:
     @pytest.fixture
     def path(self, tmp_path) -> Path:

@@ -147,6 +147,16 @@ def test_types_are_alike_in_all_tables(tmp_path: Path, kind: str) -> None:
     assert model.predict(new) == pytest.approx([1, 0], abs=0.1)
 
 
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_declared_number_keeps_its_currency(tmp_path: Path, in_file: bool) -> None:
+    frame = pd.DataFrame({"t": [f"${x:,.2f}" for x in AMOUNTS], "y": AMOUNTS})
+    frame.to_parquet(tmp_path / "a.parquet")
+    table: object = tmp_path / "a.parquet" if in_file else frame
+    model = KernelRidge("gaussian", penalty=1e-6).fit(table, "y", read={"types": {"t": "number"}})
+    model.save(tmp_path / "m")
+    assert gramian.load(tmp_path / "m").model_.encoding.readings["t"].mark == ("$", "")
+
+
 def test_a_type_that_values_contradict() -> None:
     frame = pd.DataFrame({"t": ["a", "b"] * 9, "y": np.arange(18.0)})
     with pytest.raises(ValueError, match=r"column 't' has the type number .* row 0 holds 'a'"):

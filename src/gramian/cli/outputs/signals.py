@@ -70,7 +70,7 @@ class ReportedInterrupt(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def report_interruption(checkpoint: Path | None, work: str, step: str) -> Iterator[None]:
-    """Context that shows what an interrupted command has saved, and how to resume it.
+    """Context that reports an interruption, its saved files, and the way to resume.
 
     - `work`, `step`: a fit and its iterations, or a search and its trials.
     """
