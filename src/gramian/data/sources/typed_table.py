@@ -10,18 +10,22 @@ import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..encoding.kinds import is_text
-from ..formats.csv.columns.conversion import TypedColumns, typed_columns, without_missing
+from ..formats.csv.columns.conversion import TypedColumns, typed_columns
 from ..formats.csv.columns.infer_types import Inference
-from ..formats.csv.columns.marks import Mark
 from ..formats.csv.columns.parsers import TEXT_READING, Reading
-from ..formats.csv.columns.readings import DIGIT_READINGS
 from ..formats.csv.remarks import warn_of_mixed_texts
 from ..rows import arrow_compute as pc
 from ..rows.arrow import LastSchemas
 from ..tables.base import DerivedTable, Table, check_columns
 from ..tables.read_options import ReadOptions
 from ..tables.stored import MemoryTable
-from ..tables.target import is_number
+from .column_texts import (
+    as_texts,
+    dates_of_digits,
+    gap_numbers,
+    is_number_type,
+    warn_of_bare_numbers,
+)
 
 LOOKED_ROWS = 1 << 16
 """Rows of a batch while readings are inferred."""
@@ -43,8 +47,8 @@ class TypedTable(DerivedTable):
         fields = [field for field in table.schema if options.types.get(field.name) != "ignore"]
         super().__init__(table, pa.schema([(f.name, types.get(f.name, f.type)) for f in fields]))
         self.column_readings = {**table.column_readings, **columns.column_readings()}
-        self._gaps = _gap_numbers(options)
-        numbers = [field.name for field in fields if self._gaps and _is_number(field.type)]
+        self._gaps = gap_numbers(options)
+        numbers = [field.name for field in fields if self._gaps and is_number_type(field.type)]
         self._converted = {*columns.names, *numbers}
 
     @property
@@ -56,7 +60,7 @@ class TypedTable(DerivedTable):
     def change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert the values of a batch."""
         texts = [name for name in batch.schema.names if name in self._read.names]
-        converted = self._read.convert(_as_texts(batch.select(texts), self._options))
+        converted = self._read.convert(as_texts(batch.select(texts), self._options))
         arrays = []
         for name, values in zip(batch.schema.names, batch.columns, strict=True):
             if name in self._read.names:
@@ -102,9 +106,9 @@ def read_texts(
     missing, types = bool(options.missing), tuple(options.types.items())
     names = list(_text_columns(table.schema, types, missing, undeclared))
     if undeclared and not in_file and options.columns:
-        _warn_of_bare_numbers(table, options)
-        names += _dates_of_digits(table, options)
-    has_gaps = bool(_gap_numbers(options)) and any(map(_is_number, table.schema.types))
+        warn_of_bare_numbers(table, options)
+        names += dates_of_digits(table, options)
+    has_gaps = bool(gap_numbers(options)) and any(map(is_number_type, table.schema.types))
     if not names and not has_gaps and "ignore" not in options.types.values():
         return table
     texts = _Texts(table, options, LOOKED_ROWS if in_file else table.num_rows)
@@ -143,70 +147,12 @@ def _differs(type_: pa.DataType, kind: str, missing: bool) -> bool:
     if kind == "category":
         return not pa.types.is_dictionary(type_) and (missing or not is_text(type_))
     is_of_kind = {
-        "number": _is_number(type_) or pa.types.is_decimal(type_),
+        "number": is_number_type(type_) or pa.types.is_decimal(type_),
         "date": pa.types.is_temporal(type_),
         "boolean": pa.types.is_boolean(type_),
         "ignore": True,
     }
     return not is_of_kind[kind]
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
-
-
-def _gap_numbers(options: ReadOptions) -> list[float]:
-    """Return the numbers that stand for gaps."""
-    return [float(text) for text in options.missing if is_number(text)]
-
-
-def _warn_of_bare_numbers(frame: Table, options: ReadOptions) -> None:
-    """Warn of numbers of columns that had a unit or percent in training: 0.45 may be 45%."""
-    for name in frame.names:
-        stored = options.columns.get(name)
-        if stored is None or stored.mark is None or Mark(*stored.mark).is_currency:
-            continue
-        if _is_number(frame.schema.field(name).type):
-            warnings.warn(
-                f"{frame.where}: column '{name}' was written as {stored.written_form} in training, "
-                "and has numbers here: they are taken as they are, as if they had the same unit",
-                stacklevel=2,
-            )
-
-
-def _digits_of(name: str, options: ReadOptions) -> int:
-    """Return how many digits a number has that was a date in training; 0 for other columns."""
-    stored = options.columns.get(name)
-    return 0 if stored is None else DIGIT_READINGS.get(stored.name, 0)
-
-
-def _dates_of_digits(frame: Table, options: ReadOptions) -> list[str]:
-    """Return the columns of whole numbers that were dates or times in training."""
-    numbers = [field.name for field in frame.schema if _is_number(field.type)]
-    dates = [name for name in numbers if _digits_of(name, options) and name not in options.types]
-    return [name for name in dates if pa.types.is_integer(_bare_numbers(frame.column(name)).type)]
-
-
-def _bare_numbers(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return whole numbers as integers, as files of text have them; nulls for NaN."""
-    if not pa.types.is_floating(values.type):
-        return values
-    values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-    are_whole = pc.all(pc.equal(values, pc.floor(values))).as_py() is not False
-    return values.cast(pa.int64(), safe=False) if are_whole else values
-
-
-def _as_texts(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    """Return the values of columns as texts, with nulls for texts that stand for gaps."""
-    columns = []
-    for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        texts, digits = _bare_numbers(values).cast(pa.string()), _digits_of(name, options)
-        padded = digits and _is_number(values.type)
-        columns.append(pc.utf8_lpad(texts, digits, "0") if padded else texts)
-    texts = pa.record_batch(columns, names=batch.schema.names)
-    return next(without_missing([texts], options.missing)) if options.missing else texts
 
 
 class _UnreadableError(ValueError):
@@ -228,7 +174,7 @@ class _Texts:
         """Yield the texts of some columns."""
         try:
             for batch in self.table.batches(names, self.size) if names else ():
-                yield _as_texts(batch, self.options)
+                yield as_texts(batch, self.options)
         except ValueError as error:
             raise _UnreadableError(str(error)) from error
 
