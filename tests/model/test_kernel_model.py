@@ -472,7 +472,7 @@ class TestDamage:
             lambda header, tensors: header["quantiles"].update(more=1),
             lambda header, tensors: header.update(quantiles=[]),
             lambda header, tensors: tensors.pop("quantiles.mean"),
-            lambda header, tensors: xp.zero_(tensors["quantiles.scale"]),
+            lambda header, tensors: xp.fill_(tensors["quantiles.scale"], 0.0),
             lambda header, tensors: tensors["quantiles.quantiles"][0].__setitem__(5, 9.0),
             lambda header, tensors: tensors.update({"quantiles.more": xp.copy(SHIFTS)}),
             lambda header, tensors: tensors.pop("metric.matrix"),
