@@ -1,6 +1,7 @@
 from . import approximations as approximations
 from . import callbacks as callbacks
 from . import data as data
+from . import experiments as experiments
 from . import explain as explain
 from . import export as export
 from . import kernels as kernels
