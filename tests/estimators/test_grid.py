@@ -65,6 +65,10 @@ def test_several_targets_are_the_last_axis():
         ({"bounds": {0: (0, 1), 1: (0, 1)}}, "once, in bounds or in at"),
         ({"at": {1: 0.0, 2: 0.0}}, "once, in bounds or in at"),
         ({"bounds": [(0, 1)]}, r"\(low, high\) for each of \[0, 1, 2\]"),
+        ({"step": None, "bounds": {0: [0, 1], 1: [np.nan], 2: [0]}}, "finite coordinates of 1"),
+        ({"step": None, "bounds": {0: [0, 1], 1: [], 2: [0]}}, "finite coordinates of 1"),
+        ({"step": None, "average": 2}, "step must be given where average is more than 1"),
+        ({"average": 0}, "average must be"),
         ({"step": 0.0}, "step must be positive"),
         ({"step": [1.0, 1.0]}, "broadcast"),
         ({"step": 1e-9}, "more than 100,000,000"),
@@ -76,6 +80,42 @@ def test_what_is_no_grid_is_refused(process, wrong, message):
     settings = {"bounds": {0: (0, 1), 1: (0, 1), 2: (0, 1)}, "step": 1.0} | wrong
     with pytest.raises(ValueError, match=message):
         process.predict_grid(**settings)
+
+
+class TestCells:
+    """Means over cells, against the covariance of all of their points."""
+
+    @pytest.mark.parametrize("targets", [1, 2])
+    def test_a_cell_is_the_mean_of_its_points_with_its_deviation(self, targets, monkeypatch):
+        monkeypatch.setattr(grids, "COVARIANCE_ROWS", 20)  # two cells, then the last one
+        y = Y if targets == 1 else np.column_stack([Y, 3 * Y])
+        est = GaussianProcess(Matern52(1.0), noise="auto", random_state=0).fit(X, y)
+        grid = est.predict_grid({2: (1.0, 2.0), 0: (2.0, 6.0)}, [1.0, 2.0], at={1: 5.0}, average=3)
+        assert grid.mean.shape[:2] == (2, 3)
+        along = np.array([-1, 0, 1]) / 3
+        points = np.array([[6 + 2 * x, 5.0, 1 + z] for z in along for x in along])
+        mean, cov = est.predict(points, return_cov=True, include_noise=False)
+        np.testing.assert_allclose(grid.mean[0, 2], mean.mean(axis=0), rtol=1e-8)
+        np.testing.assert_allclose(grid.std[0, 2], np.sqrt(cov.mean(axis=(0, 1))), rtol=1e-6)
+        assert grid.extrapolated[0, 2] == est.out_of_range(points).any()
+        # Errors of points cancel in part.
+        latent = est.predict(points, return_std=True, include_noise=False)[1]
+        assert (grid.std[0, 2] < latent.mean(axis=0)).all()
+
+    def test_means_alone_need_no_covariance(self):
+        est = KernelRidge("gaussian", lengthscale=1.0, penalty=1e-3).fit(X[:, :1], Y)
+        grid = est.predict_grid([(0.0, 8.0)], 4.0, return_std=False, average=2)
+        fine = est.predict(np.array([[-1.0], [1], [3], [5], [7], [9]]))
+        np.testing.assert_allclose(grid.mean, fine.reshape(3, 2).mean(axis=1), rtol=1e-6)
+        with pytest.raises(ValueError, match="which a GaussianProcess has"):
+            est.predict_grid([(0.0, 8.0)], 4.0, average=2)
+
+
+def test_coordinates_are_taken_as_given(process):
+    axes = {0: np.array([1.0, 2.5, 7.0]), 2: [0.5, 0.25]}
+    grid = process.predict_grid(axes, at={1: 5.0})
+    assert [axis.tolist() for axis in grid.axes] == [[1.0, 2.5, 7.0], [0.5, 0.25]]
+    np.testing.assert_allclose(grid.mean[2, 1], process.predict([[7.0, 5.0, 0.25]])[0], rtol=1e-8)
 
 
 class TestVariogram:

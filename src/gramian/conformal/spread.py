@@ -93,10 +93,10 @@ def _best_of_path(
 ) -> Candidate:
     """Return the spread of the best penalty on a path that ends after several worse penalties."""
     validation, errors = judges
-    best, rises = Candidate(_loss(xp.zeros_like(errors), errors)), 0
+    best, rises = Candidate(negative_likelihood(xp.zeros_like(errors), errors)), 0
     for penalty in SPREAD_PENALTIES:
         spread_model = refit.fit_targets(learned, logs, penalty)
-        loss = _loss(spread_model.predict(validation.rows), errors)
+        loss = negative_likelihood(spread_model.predict(validation.rows), errors)
         rises += 1
         if loss < best.loss:
             best, rises = Candidate(loss, penalty, spread_model), 0
@@ -106,7 +106,7 @@ def _best_of_path(
     return best
 
 
-def _loss(log_s: Float[Array, "c t"], errors: Float[Array, "c t"]) -> float:
+def negative_likelihood(log_s: Float[Array, "c t"], errors: Float[Array, "c t"]) -> float:
     """Return the negative log likelihood of errors of a Laplace distribution of these scales."""
     losses = log_s.mean(axis=0) + xp.log((xp.abs(errors) / xp.exp(log_s)).mean(axis=0))
     value = float(losses.sum())

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     TargetsLike: TypeAlias = ArrayLike | str | tuple[str, ...]
     Weights: TypeAlias = ArrayLike | str | None
     Values: TypeAlias = np.ndarray  # or a lazy dask array
+    Deviations: TypeAlias = bool | Literal["errors"]
     Labels: TypeAlias = ArrayLike | None
     Columns: TypeAlias = Sequence[str] | None
     Groups: TypeAlias = ArrayLike | str | None
@@ -32,4 +33,4 @@ if TYPE_CHECKING:
     ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 else:
     FeaturesLike = Norm = RowsLike = TargetsLike = Weights = Labels = ClassWeight = Any
-    Columns = Groups = Read = Values = Any
+    Columns = Groups = Read = Values = Deviations = Any

@@ -16,6 +16,7 @@ from .uncertainty.conformal_calibration import calibrate_model as calibrate_mode
 from .uncertainty.conformal_calibration import conformal_stream as conformal_stream
 from .uncertainty.conformal_calibration import divide_calibration as divide_calibration
 from .uncertainty.conformal_calibration import resolve_method as resolve_method
+from .uncertainty.error_scale import with_error_scale as with_error_scale
 from .uncertainty.left_out_predictions import LeftOut as LeftOut
 from .uncertainty.left_out_predictions import left_out as left_out
 from .uncertainty.posterior import draw_functions as draw_functions

@@ -112,13 +112,20 @@ class Model(ABC):
         """
 
     def deviations(
-        self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30
+        self,
+        X: Any,
+        *,
+        engine: str | Engine = "auto",
+        memory_bytes: int | str = 1 << 30,
+        by_errors: bool = False,
     ) -> Float[Array, "n t"]:
         """Return the standard deviations of new observations of each target, in float64.
 
         Parameters
         ----------
         X, engine, memory_bytes : as in `predict`
+        by_errors : bool, default=False
+            Whether they follow the size of errors nearby, see `ErrorScale`, not only the distance.
 
         Returns
         -------
@@ -134,7 +141,7 @@ class Model(ABC):
         from .uncertainty.deviations import deviations  # which imports this module
 
         memory = as_bytes(memory_bytes, "memory_bytes")
-        return deviations(self, self.rows(X), engine, memory)
+        return deviations(self, self.rows(X), engine, memory, by_errors=by_errors)
 
     def out_of_range(
         self, X: Any, *, engine: str | Engine = "auto", memory_bytes: int | str = 1 << 30

@@ -30,10 +30,10 @@ from ...kernels import hyperparameters
 from ...model import KernelModel
 from .. import tables, validation
 from ..base import restore_on_error
-from ..types import Columns, Read, RowsLike, TargetsLike, Weights
+from ..types import Columns, Deviations, Read, RowsLike, TargetsLike, Weights
 from .fit import fit_model, warn_of
 from .regressor import KernelRidge
-from .regressor_methods import KernelRegressor
+from .regressor_methods import KernelRegressor, is_by_errors
 
 ALL_ROWS = 10_000
 """Rows up to which ``landmarks="auto"`` takes all rows as centers."""
@@ -191,7 +191,7 @@ class GaussianProcess(KernelRegressor):
     def predict(
         self,
         X: RowsLike,
-        return_std: bool = False,
+        return_std: Deviations = False,
         return_cov: bool = False,
         *,
         include_noise: bool = True,
@@ -200,7 +200,7 @@ class GaussianProcess(KernelRegressor):
     def predict(
         self,
         X: RowsLike,
-        return_std: bool = False,
+        return_std: Deviations = False,
         return_cov: bool = False,
         *,
         include_noise: bool = True,
@@ -210,8 +210,9 @@ class GaussianProcess(KernelRegressor):
         Parameters
         ----------
         X : as in `fit`
-        return_std : bool, default=False
-            Whether to also return standard deviations.
+        return_std : bool or "errors", default=False
+            Whether to also return standard deviations. ``"errors"``: of new observations, by the
+            size of leave-one-out errors nearby, as in `KernelRidge.predict`.
         return_cov : bool, default=False
             Whether to also return the covariance matrix of all rows: 16 n² bytes.
         include_noise : bool, default=True
@@ -226,10 +227,14 @@ class GaussianProcess(KernelRegressor):
         Raises
         ------
         ValueError
-            If both are requested, or exceed the memory.
+            If both are requested, or exceed the memory; if ``"errors"`` are to have no noise.
         """
         if return_std and return_cov:
             raise ValueError("return_std=True and return_cov=True cannot be combined; give one")
+        if is_by_errors(return_std):
+            if not include_noise:
+                raise ValueError("deviations by errors include the noise; give return_std=True")
+            return super().predict(X, return_std)
         mean = super().predict(X)
         if not (return_std or return_cov):
             return mean

@@ -10,11 +10,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._messages.checks import as_count
 from ..._messages.errors import ParameterError
-from ..types import RowsLike
+from ..types import Deviations, RowsLike
 
 GRID_BLOCK_ROWS = 1 << 14
 """Points of a grid that are predicted at once."""
+
+COVARIANCE_ROWS = 1 << 10
+"""Points of cells whose covariance is computed at once."""
 
 MOST_POINTS = 100_000_000
 """Most points of a grid; more are taken for a mistake in units."""
@@ -24,7 +28,7 @@ MOST_POINTS = 100_000_000
 class PointPredictor(Protocol):
     """Regressor with deviations, such as a `KernelRegressor`."""
 
-    def predict(self, X: RowsLike, return_std: bool = False) -> Any:
+    def predict(self, X: RowsLike, return_std: Deviations = False) -> Any:
         """Return predictions, with standard deviations on request."""
 
     def out_of_range(self, X: RowsLike) -> np.ndarray:
@@ -41,7 +45,7 @@ class Grid:
         Coordinates along each feature of the grid.
     mean : ndarray of shape (k1, k2, ...), and (t,) for several targets
     std : ndarray of the shape of `mean`, or None
-        Standard deviations of new observations.
+        Standard deviations of new observations; of means over cells, without noise.
     extrapolated : ndarray of bool of shape (k1, k2, ...), or None
         Where a point is out of the range of the training rows.
     """
@@ -55,10 +59,11 @@ class Grid:
 def predict_grid(
     estimator: PointPredictor,
     bounds: Mapping[Any, tuple[float, float]] | Sequence[tuple[float, float]],
-    step: float | Sequence[float],
+    step: float | Sequence[float] | None = None,
     *,
     at: Mapping[Any, Any] | None = None,
-    return_std: bool = True,
+    return_std: Deviations = True,
+    average: int = 1,
 ) -> Grid:
     """Predict on a regular grid of some features, block by block.
 
@@ -68,12 +73,18 @@ def predict_grid(
         Features of the grid, by name, or by number if the training rows had no names; a sequence is
         for all features that are not in `at`, in their order. Both ends are points of the grid, the
         upper one if it is a whole number of steps away.
-    step : float or sequence of float
-        Step of all features of the grid, or of each, in their units.
+    step : float, sequence of float, or None, default=None
+        Step of all features of the grid, or of each, in their units. None: `bounds` has all
+        coordinates of each feature, such as arrays of xarray, in place of pairs.
     at : dict of feature to value, optional
         Values of all other features, such as a day.
-    return_std : bool, default=True
-        Whether to return deviations and the mask of extrapolation, which take most of the time.
+    return_std : bool or "errors", default=True
+        Whether to return deviations, as `predict` does, and the mask of extrapolation, which take
+        most of the time.
+    average : int, default=1
+        More than 1: each point is the center of a cell, one step wide, and gets the mean over so
+        many points along each feature of its cell, with the deviation of that mean, without noise
+        (block kriging). Deviations need a `GaussianProcess`.
 
     Returns
     -------
@@ -83,13 +94,14 @@ def predict_grid(
     Raises
     ------
     ValueError
-        If a feature has no value, or two; if bounds or steps are invalid; as in `predict` with
+        If a feature has no value, or two; if bounds or steps are invalid; if deviations of means
+        are requested and the estimator has no covariances; as in `predict` with
         ``return_std=True``.
 
     Notes
     -----
-    Cost: a prediction of each point, with deviations three, in blocks of 16,384 points. Memory: 17
-    bytes for each point and target.
+    Cost: a prediction of each point, with deviations three, in blocks of 16,384 points; of means,
+    of all points in all cells. Memory: 17 bytes for each point and target.
     """
     # The protocol has no attributes of a fit, so that it includes estimators without one.
     fitted: Any = estimator
@@ -108,16 +120,75 @@ def predict_grid(
     if sorted(map(str, named)) != sorted(map(str, features)):
         form = f"for each of {features} once, in bounds or in at"
         raise ParameterError("bounds", named, form)
-    axes = _axes(bounds, step)
+    axes = _axes(bounds, step) if step is not None else _given_axes(bounds)
     shape = tuple(len(axis) for axis in axes)
-    parts = []
-    for rows in _blocks(axes, list(bounds), fixed, features, is_named=names is not None):
-        if return_std:
-            parts.append((*estimator.predict(rows, return_std=True), estimator.out_of_range(rows)))
-        else:
-            parts.append((estimator.predict(rows),))
+    offsets = _offsets(step, len(axes), as_count(average, "average"))
+    has_covariance = bool(return_std) and average > 1
+    if has_covariance and (
+        return_std == "errors" or getattr(estimator, "_calibrates_deviations", True)
+    ):
+        raise ValueError(
+            "the deviation of a mean needs covariances, which a GaussianProcess has; fit one with "
+            "return_std=True, or give return_std=False"
+        )
+    block_rows = COVARIANCE_ROWS if has_covariance else GRID_BLOCK_ROWS
+    parts = [
+        _of_cells(fitted, rows, len(offsets), return_std=return_std)
+        for rows in _blocks(
+            axes, offsets, list(bounds), fixed, features, block_rows, is_named=names is not None
+        )
+    ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Grid(axes, *(column.reshape(shape + column.shape[1:]) for column in columns))
+
+
+def _of_cells(
+    estimator: Any, rows: Any, points: int, *, return_std: Deviations
+) -> tuple[np.ndarray, ...]:
+    """Return the mean of each cell, its deviation, and whether one of its points is out of range.
+
+    - `points`: number of successive rows in each cell.
+    """
+    if not return_std:
+        values = estimator.predict(rows)
+        return (values.reshape(-1, points, *values.shape[1:]).mean(axis=1),)
+    out = estimator.out_of_range(rows).reshape(-1, points).any(axis=1)
+    if points == 1:
+        return (*estimator.predict(rows, return_std=return_std), out)
+    values, covariance = estimator.predict(rows, return_cov=True, include_noise=False)
+    cells = covariance.reshape(len(out), points, len(out), points, *covariance.shape[2:])
+    # Only pairs of points in the same cell.
+    variance = np.einsum("cpcq...->c...", cells) / points**2
+    means = values.reshape(-1, points, *values.shape[1:]).mean(axis=1)
+    return means, np.sqrt(variance.clip(min=0.0)), out
+
+
+def _offsets(step: float | Sequence[float] | None, d: int, average: int) -> np.ndarray:
+    """Return the points of a cell as differences from its center, of shape (average^d, d)."""
+    if average > 1 and step is None:
+        raise ParameterError("step", step, "given where average is more than 1")
+    along = (np.arange(average) + 0.5) / average - 0.5
+    points = np.stack(np.meshgrid(*[along] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    # One point is the center itself, without a step.
+    return points * (0.0 if step is None else np.asarray(step, dtype=np.float64))
+
+
+def _given_axes(bounds: Mapping[Any, Any]) -> tuple[np.ndarray, ...]:
+    """Return the coordinates of each feature as they are given."""
+    axes = tuple(np.asarray(axis, dtype=np.float64) for axis in bounds.values())
+    for feature, axis in zip(bounds, axes, strict=True):
+        if axis.ndim != 1 or not (len(axis) and np.isfinite(axis).all()):
+            form = f"finite coordinates of {feature!r} in one dimension where step is None"
+            raise ParameterError("bounds", axis, form)
+    _check_count([len(axis) for axis in axes])
+    return axes
+
+
+def _check_count(counts: Sequence[int]) -> None:
+    # Before the points take memory.
+    if math.prod(counts) > MOST_POINTS:
+        form = f"larger: {math.prod(counts):.3g} points are more than {MOST_POINTS:,}"
+        raise ParameterError("step", counts, form)
 
 
 def _axes(
@@ -132,10 +203,7 @@ def _axes(
             raise ParameterError("bounds", (low, high), f"finite and increasing for {feature!r}")
         # A hundredth of a step: (1 - 0) / 0.1 is a little less than 10.
         counts.append(int((high - low) / size + 0.01) + 1)
-    # Before the axes take memory.
-    if math.prod(counts) > MOST_POINTS:
-        form = f"larger: {math.prod(counts):.3g} points are more than {MOST_POINTS:,}"
-        raise ParameterError("step", step, form)
+    _check_count(counts)
     return tuple(
         low + size * np.arange(count)
         for (low, _), size, count in zip(bounds.values(), steps, counts, strict=True)
@@ -144,21 +212,24 @@ def _axes(
 
 def _blocks(
     axes: tuple[np.ndarray, ...],
+    offsets: np.ndarray,
     of_axes: list[Any],
     fixed: Mapping[Any, Any],
     features: list[Any],
+    block_rows: int,
     *,
     is_named: bool,
 ) -> Iterator[Any]:
-    """Yield the points of a grid as rows of all features, or as a dict of columns by name."""
+    """Yield the points of whole cells as rows of all features, or as a dict of columns by name."""
     shape = tuple(len(axis) for axis in axes)
-    count = int(np.prod(shape))
-    for start in range(0, count, GRID_BLOCK_ROWS):
-        index = np.unravel_index(np.arange(start, min(start + GRID_BLOCK_ROWS, count)), shape)
+    count, cells = int(np.prod(shape)), max(1, block_rows // len(offsets))
+    for start in range(0, count, cells):
+        index = np.unravel_index(np.arange(start, min(start + cells, count)), shape)
         columns = {
-            feature: axis[places]
-            for feature, axis, places in zip(of_axes, axes, index, strict=True)
+            feature: (axis[places][:, None] + shift).reshape(-1)
+            for feature, axis, places, shift in zip(of_axes, axes, index, offsets.T, strict=True)
         }
-        columns |= {feature: np.full(len(index[0]), value) for feature, value in fixed.items()}
+        size = len(index[0]) * len(offsets)
+        columns |= {feature: np.full(size, value) for feature, value in fixed.items()}
         ordered = {feature: columns[feature] for feature in features}
         yield ordered if is_named else np.column_stack(list(ordered.values()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from functools import partial
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import fitting
 from ..._messages.checks import as_share
+from ..._messages.errors import ParameterError
 from ...data import as_columns, is_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.training_data import training_targets
 from .. import tables, validation
 from ..base import is_function, lazily
-from ..types import Columns, Groups, RowsLike, TargetsLike, Values, Weights
+from ..types import Columns, Deviations, Groups, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
 from .grid import predict_grid
@@ -74,18 +76,22 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
     def predict(self, X: RowsLike, return_std: Literal[False] = False) -> np.ndarray: ...
 
     @overload
-    def predict(self, X: RowsLike, return_std: bool) -> np.ndarray | tuple[np.ndarray, ...]: ...
+    def predict(
+        self, X: RowsLike, return_std: Deviations
+    ) -> np.ndarray | tuple[np.ndarray, ...]: ...
 
-    def predict(self, X: RowsLike, return_std: bool = False) -> Values | tuple[Values, ...]:
+    def predict(self, X: RowsLike, return_std: Deviations = False) -> Values | tuple[Values, ...]:
         """Return predictions, with standard deviations on request.
 
         Parameters
         ----------
         X : as in `fit`
-        return_std : bool, default=False
+        return_std : bool or "errors", default=False
             Whether to also return the standard deviations of new observations, of the same shape:
-            they include the noise, and grow away from the training rows. They need a converged fit
-            with squared errors and without cells.
+            they include the noise, and grow away from the training rows. True: by the distance of
+            the kernel, the same for all rows with many rows near. ``"errors"``: by the size of the
+            errors nearby, too, which ranks predictions better. They need a converged fit with
+            squared errors and without cells.
 
         Returns
         -------
@@ -97,6 +103,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         ------
         ValueError
             If ``return_std`` is set and the model has no deviations; the message gives the reason.
+            If it is ``"errors"`` and there are fewer than 20 rows.
 
         Notes
         -----
@@ -104,16 +111,21 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         first call solves the system again in float64, with all rows as centers n³ operations
         and 8 n² bytes, with m landmarks about 5 n m² and 40 m², and calibrates them by the
         leave-one-out residuals: see `with_variance` in
-        `gramian.fitting.uncertainty.standard_deviations`. It needs the training rows; the model
-        and its file then contain the deviations.
+        `gramian.fitting.uncertainty.standard_deviations`, and `with_error_scale` in
+        `gramian.fitting.uncertainty.error_scale`, which takes about 5 n³ operations of at most
+        2,000 rows and one more fit. It needs the training rows; the model and its file then contain
+        the deviations.
         """
         # Deviations may change the model first, which a lazy result could not do.
+        by_errors = is_by_errors(return_std)
         if is_collection(X) and not return_std:
             return lazily(self, "predict", X)
         values = self._squeeze_target(self._predict(X))
         if not return_std:
             return values
-        return values, self._squeeze_target(self._variance(X, "deviations"))
+        if by_errors:
+            self._ensure_error_scale()
+        return values, self._squeeze_target(self._variance(X, "deviations", by_errors=by_errors))
 
     def score(
         self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
@@ -225,13 +237,26 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
             )
         return evidence
 
-    def _variance(self, X: RowsLike, method: Literal["deviations", "out_of_range"]) -> np.ndarray:
+    def _variance(
+        self, X: RowsLike, method: Literal["deviations", "out_of_range"], **kind: bool
+    ) -> np.ndarray:
         """Return the result of a model method that needs the variance; compute that if missing."""
         self._ensure_variance()
         rows = validation.new_rows(self, X)
         engine, memory = self._engine_of_prediction(rows), self._memory_bytes()
         compute = self.model_.deviations if method == "deviations" else self.model_.out_of_range
-        return compute(rows, engine=engine, memory_bytes=memory)
+        return compute(rows, engine=engine, memory_bytes=memory, **kind)
+
+    def _ensure_error_scale(self) -> None:
+        """Learn the scale of errors of the model if it is missing."""
+        self._ensure_variance()
+        if not any(part.variance and part.variance.errors for part in self.model_.parts):
+            data, _ = self._system("deviations by errors")
+            rng = Generators.from_random_state(self._state())
+            refit = partial(self._refit, rng=rng)
+            self.model_ = fitting.with_error_scale(
+                self.model_, data, self._left_out(), refit, self._draws()
+            )
 
     def _ensure_variance(self) -> None:
         """Compute the variance of the model if it is missing."""
@@ -246,3 +271,10 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
 
     def _squeeze_target(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_dimensional and values.shape[1] == 1 else values
+
+
+def is_by_errors(return_std: Any) -> bool:
+    """Return whether deviations by errors are requested; raise ValueError for any other text."""
+    if isinstance(return_std, str) and return_std != "errors":
+        raise ParameterError("return_std", return_std, "False, True or 'errors'")
+    return isinstance(return_std, str)

@@ -21,11 +21,15 @@ class LeftOut:
       learn from it.
     - `evidence`: logarithm of the marginal likelihood, see `Solved`; NaN with landmarks, and for
       an average.
+    - `residuals`: targets less predictions, of the rows of positive weight.
+    - `variance`: v of these rows, each by the others; for an average the weighted mean.
     """
 
     values: Float[Array, "n t"]
     gcv: Float[Array, " t"]
     evidence: float
+    residuals: Float[Array, "p t"]
+    variance: Float[Array, " p"]
 
 
 def left_out(
@@ -63,9 +67,11 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
     weighted_data = data.without_zero_weights()
     left_residuals = off = xp.zeros_like(weighted_data.targets, dtype=xp.float64)
     free_share, evidence = 0.0, math.nan
+    v = xp.zeros(len(off), xp.float64)
     for weight, solution in zip(model.shares, solved, strict=True):
         left_residuals = left_residuals + weight * solution.left_out_residuals
         off = off + weight * solution.residuals
+        v = v + weight * solution.variance
         free_share += weight * float(solution.residual_leverage.mean())
         # Only a single model has a weight of 1; the evidence of an average is not defined.
         evidence = solution.evidence if weight == 1 else math.nan
@@ -81,4 +87,4 @@ def combine_solutions(model: Model, data: TrainingData, solved: Iterable[Solved]
         all_values[data.weights > 0] = values
         # The fit has not seen rows of weight zero: its predictions of them are out of sample.
         values = all_values
-    return LeftOut(values, gcv, evidence)
+    return LeftOut(values, gcv, evidence, left_residuals, v)

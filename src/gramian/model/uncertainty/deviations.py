@@ -52,9 +52,11 @@ def residual_variance(
 
 
 def deviations(
-    model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
+    model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int, *, by_errors: bool
 ) -> Float[Array, "n t"]:
     """Return standard deviations; see `Model.deviations`."""
+    if by_errors:
+        return _by_errors(model, rows, engine, memory_bytes)
     total = far_terms = slope = xp.zeros((), xp.float64)
     for share, part in zip(model.shares, model.parts, strict=True):
         variance_of_part, v = residual_variance(part, rows, engine, memory_bytes)
@@ -65,6 +67,31 @@ def deviations(
         far_terms = far_terms + share * (v - variance_of_part.limit)
         slope = slope + share * variance_of_part.beyond
     return xp.sqrt(total + far_terms.clip(min=0.0)[:, None] * slope)
+
+
+def _by_errors(
+    model: Model, rows: RowSource, engine: str | Engine, memory_bytes: int
+) -> Float[Array, "n t"]:
+    """Return deviations by the `ErrorScale` of one of the kernel models.
+
+    Out of range, the variance grows with v as that of the kernel does.
+    """
+    v = far_terms = slope = xp.zeros((), xp.float64)
+    for share, part in zip(model.shares, model.parts, strict=True):
+        variance_of_part, v_of_part = residual_variance(part, rows, engine, memory_bytes)
+        v = v + share * v_of_part
+        far_terms = far_terms + share * (v_of_part - variance_of_part.limit)
+        slope = slope + share * (variance_of_part.scale + variance_of_part.beyond)
+    for part in model.parts:
+        if part.variance is not None and (errors := part.variance.errors) is not None:
+            prepared = part.prepare_rows(rows)
+            K = KernelOperator(part.kernel, prepared, part.centers, engine, MOST_BLOCKS)
+            total = errors.variance(K.double(), v)
+            return xp.sqrt(total + far_terms.clip(min=0.0)[:, None] * slope)
+    raise ValueError(
+        "the model has no deviations by errors; call predict(X, return_std='errors') of the fitted "
+        "estimator before saving it"
+    )
 
 
 def out_of_range(

@@ -11,6 +11,7 @@ from ... import _arrays as xp
 from ... import _linalg as la
 from ..._arrays import Array, Float, Int
 from ...operators import KernelOperator
+from .error_scale import PREFIX, ErrorScale
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +194,8 @@ class Variance:
         The limit v_0: a row is out of range if v(x) is at least this number.
     factors : RowFactors or LandmarkFactors
         Factors of the fit, which give v.
+    errors : ErrorScale or None
+        Another variance in range, learned from the size of errors.
     """
 
     scale: Float[Array, " t"]
@@ -200,6 +203,7 @@ class Variance:
     beyond: Float[Array, " t"]
     limit: float
     factors: Factors
+    errors: ErrorScale | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit >= 0):
@@ -215,6 +219,8 @@ class Variance:
             raise ValueError(f"the variance must have {t} numbers of each kind, one per target")
         if not self.factors.fits(m):
             raise ValueError(f"the factors of the variance do not fit {m} centers")
+        if self.errors is not None:
+            self.errors.check(m, t)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limit and the shift, for JSON."""
@@ -223,7 +229,9 @@ class Variance:
 
     def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file."""
-        return {name: getattr(self, name) for name in TENSOR_NAMES} | self.factors.tensors()
+        own = {name: getattr(self, name) for name in TENSOR_NAMES}
+        errors = {} if self.errors is None else self.errors.tensors()
+        return own | self.factors.tensors() | errors
 
     @classmethod
     def from_parts(cls, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Variance:
@@ -233,7 +241,9 @@ class Variance:
                 f"the header of a variance must have limit and shift, not {sorted(header)}"
             )
         other_tensors = {
-            name: tensor for name, tensor in tensors.items() if name not in TENSOR_NAMES
+            name: tensor
+            for name, tensor in tensors.items()
+            if name not in TENSOR_NAMES and not name.startswith(PREFIX)
         }
         if any(t.dtype != xp.float64 for name, t in tensors.items() if name != "index"):
             raise ValueError("the numbers of a variance must be float64")
@@ -245,4 +255,5 @@ class Variance:
             else LandmarkFactors(**other_tensors, shift=shift)
         )
         scale, noise, beyond = (tensors[name] for name in TENSOR_NAMES)
-        return cls(scale, noise, beyond, float(header["limit"]), factors)
+        errors = ErrorScale.from_tensors(tensors)
+        return cls(scale, noise, beyond, float(header["limit"]), factors, errors)
