@@ -53,7 +53,7 @@ def expected_improvement(mean: ArrayLike, std: ArrayLike, best: float) -> np.nda
     """
     from scipy.special import ndtr  # a tenth of a second, for those who need it
 
-    mean, std = _checked(mean, std)
+    mean, std = _as_arrays(mean, std)
     if not math.isfinite(best):
         raise ParameterError("best", best, "finite")
     gain = mean - best
@@ -64,7 +64,7 @@ def expected_improvement(mean: ArrayLike, std: ArrayLike, best: float) -> np.nda
 
 
 def upper_confidence_bound(mean: ArrayLike, std: ArrayLike, width: float = 2.0) -> np.ndarray:
-    """Return mean + width std of each candidate: what it may reach if all goes well.
+    """Return mean + width std of each candidate, a value that it may well reach.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ def upper_confidence_bound(mean: ArrayLike, std: ArrayLike, width: float = 2.0) 
     >>> upper_confidence_bound([1.0, 0.5], [0.0, 1.0])
     array([1. , 2.5])
     """
-    mean, std = _checked(mean, std)
+    mean, std = _as_arrays(mean, std)
     return mean + as_positive(width, "width") * std
 
 
-def _checked(mean: ArrayLike, std: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and deviations in float64; raise ValueError if they are none."""
+def _as_arrays(mean: ArrayLike, std: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and deviations in float64; raise ValueError if they cannot be."""
     mean, std = (np.asarray(values, dtype=np.float64) for values in (mean, std))
     if mean.shape != std.shape:
         raise ParameterError("std", f"of shape {std.shape}", f"of the shape of mean, {mean.shape}")

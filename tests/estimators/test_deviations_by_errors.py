@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 import gramian
 from gramian import GaussianProcess, KernelRidge, KernelRidgeCV
-from gramian.fitting.uncertainty.error_scale import RIDGES
+from gramian.fitting.uncertainty.error_scale import RIDGE_MULTIPLES
 from gramian.kernels import Gaussian, Tanimoto
 from gramian.model import AverageModel
 
@@ -72,15 +72,15 @@ def test_the_formula_of_the_variance(weighted):
     far = np.concatenate([NEW[:20], 4 * NEW[:20]])
     est.predict(far, return_std="errors")
     variance = est.model_.parts[0].variance
-    learned = replace(variance.errors, most=variance.errors.level + 0.1)  # limits some rows
+    learned = replace(variance.errors, upper=variance.errors.level + 0.1)  # limits some rows
     variance = replace(variance, errors=learned)
     std = replace(est.model_, variance=variance).deviations(far, by_errors=True)
     K, k = Gaussian(1.0)(X, X), Gaussian(1.0)(far, X)
     ridge = 1e-4 * (np.linspace(0.5, 2, N).sum() / np.linspace(0.5, 2, N) if weighted else N)
     v = 1 - np.einsum("ij,ji->i", k, np.linalg.solve(K + ridge * np.eye(N), k.T))
     local = k @ learned.coef + learned.level
-    assert 0.1 < (local > learned.most).mean() < 0.9
-    local = np.clip(local, learned.least, learned.most)
+    assert 0.1 < (local > learned.upper).mean() < 0.9
+    local = np.clip(local, learned.lower, learned.upper)
     scale = np.exp(local) * v[:, None] ** learned.exponent
     beyond = np.maximum(v - variance.limit, 0)[:, None] * (variance.scale + variance.beyond)
     expected = learned.scale * scale**2 + learned.noise + beyond
@@ -100,7 +100,7 @@ def test_the_logarithms_are_a_ridge_regression_of_the_errors():
     target, K = logs - learned.exponent[0] * log_v, Gaussian(1.0)(X, X)
     off = [
         np.abs((K + ridge * np.eye(N)) @ learned.coef[:, 0] + learned.level[0] - target).max()
-        for ridge in RIDGES
+        for ridge in RIDGE_MULTIPLES
     ]
     assert min(off) < 1e-6 < sorted(off)[1]
 

@@ -24,7 +24,7 @@ from .standard_deviations import calibrate_variance
 CHOICE_ROWS = 2_000
 """Rows by whose leave-one-out residuals the ridge is chosen, at most."""
 
-RIDGES = tuple(10.0 ** (e / 2) for e in range(-1, 7))
+RIDGE_MULTIPLES = tuple(10.0 ** (e / 2) for e in range(-1, 7))
 """Ridges of the logarithms, in units of k(x, x).
 
 The logarithm of a normal error varies by 1.1 around its mean, more than its scale does: the ridge
@@ -79,23 +79,30 @@ def with_error_scale(
     part, level = model.parts[number], local.mean(axis=0)
     index = xp.sort(rng.permutation(n)[:CHOICE_ROWS])
     weights = xp.ones(n, xp.float64) if data.weights is None else xp.to_float64(data.weights)
-    shift, left = _choose(part, data, index, local - level, exponent * log_v, errors, weights)
-    scales = xp.exp(2 * (left + level + exponent * log_v[index]))
+    shift, local_scales = _choose(
+        part, data, index, local - level, exponent * log_v, errors, weights
+    )
+    lower, upper = level + local_scales.min(axis=0), level + local_scales.max(axis=0)
+    # 3. Both parts of the variance, and the function of all rows.
+    squares = xp.exp(2 * (local_scales + level + exponent * log_v[index]))
     calibrated = [
-        calibrate_variance(s, off, weights[index])
-        for s, off in zip(scales.T, left_out.residuals[index].T, strict=True)
+        calibrate_variance(square, residuals, weights[index])
+        for square, residuals in zip(squares.T, left_out.residuals[index].T, strict=True)
     ]
     scale, noise = xp.contiguous(xp.array(calibrated, dtype=xp.float64).T)
-    # 3. The function of all rows.
     coef = xp.zeros((len(part.centers), local.shape[1]), xp.float64)
     if math.isfinite(shift):
         fitted = build_refit(data).fit_targets(data, local, shift / data.total)
-        target_scale = 1.0 if fitted.target_scale is None else fitted.target_scale
-        coef = xp.to_float64(fitted.coef) * target_scale
-        level = level if fitted.target_shift is None else xp.to_float64(fitted.target_shift)
-    least, most = (level + left.min(axis=0), level + left.max(axis=0))
-    learned = ErrorScale(coef, level, exponent, least, most, scale, noise)
+        coef, level = _in_units_of_targets(fitted)
+    learned = ErrorScale(coef, level, exponent, lower, upper, scale, noise)
     return _with_part(model, number, learned)
+
+
+def _in_units_of_targets(fitted: KernelPart) -> tuple[Float[Array, "m t"], Float[Array, " t"]]:
+    """Return the coefficients of a model that has scaled its targets, and their mean."""
+    assert fitted.target_scale is not None
+    assert fitted.target_shift is not None  # as `settle_settings` has it
+    return xp.to_float64(fitted.coef) * fitted.target_scale, xp.to_float64(fitted.target_shift)
 
 
 def _slopes(log_v: Float[Array, " n"], logs: Float[Array, "n t"]) -> Float[Array, " t"]:
@@ -127,7 +134,9 @@ def _choose(
     unit = float(np.mean(np.diagonal(K))) or 1.0
     constant = xp.zeros_like(targets)
     candidates = [(math.inf, constant)]
-    candidates += [(r * unit, spectrum.predict_left_out(targets, r * unit)) for r in RIDGES]
+    candidates += [
+        (r * unit, spectrum.predict_left_out(targets, r * unit)) for r in RIDGE_MULTIPLES
+    ]
     return min(
         candidates, key=lambda pair: negative_likelihood(pair[1] + explained[index], errors[index])
     )

@@ -74,7 +74,7 @@ def _by_errors(
 ) -> Float[Array, "n t"]:
     """Return deviations by the `ErrorScale` of one of the kernel models.
 
-    Out of range, the variance grows with v as that of the kernel does.
+    Out of range, the variance grows with v as without an `ErrorScale`.
     """
     v = far_terms = slope = xp.zeros((), xp.float64)
     for share, part in zip(model.shares, model.parts, strict=True):

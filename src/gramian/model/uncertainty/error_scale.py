@@ -9,7 +9,7 @@ from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ...operators import KernelOperator
 
-PREFIX = "errors."
+ERROR_PREFIX = "errors."
 """In front of the names of the tensors of a file."""
 
 
@@ -30,7 +30,7 @@ class ErrorScale:
         The μ of each target.
     exponent : Array of shape (t,)
         The γ of each target, at least 0: s grows away from the rows as v does.
-    least, most : Array of shape (t,)
+    lower, upper : Array of shape (t,)
         Limits of μ and the sum: the range of the training rows.
     scale, noise : Array of shape (t,)
         The a and b of each target, at least 0.
@@ -39,8 +39,8 @@ class ErrorScale:
     coef: Float[Array, "m t"]
     level: Float[Array, " t"]
     exponent: Float[Array, " t"]
-    least: Float[Array, " t"]
-    most: Float[Array, " t"]
+    lower: Float[Array, " t"]
+    upper: Float[Array, " t"]
     scale: Float[Array, " t"]
     noise: Float[Array, " t"]
 
@@ -49,13 +49,13 @@ class ErrorScale:
 
         Cost: n m kernel evaluations and 2 n m t operations.
         """
-        local = (K @ self.coef + self.level).clip(self.least, self.most)
+        local = (K @ self.coef + self.level).clip(self.lower, self.upper)
         return self.scale * xp.exp(2 * (local + self.exponent * xp.log(v)[:, None])) + self.noise
 
     def check(self, m: int, t: int) -> None:
         """Raise ValueError unless numbers are finite and the shapes suit m centers, t targets."""
         for name, numbers in self.tensors().items():
-            shape = (m, t) if name == f"{PREFIX}coef" else (t,)
+            shape = (m, t) if name == f"{ERROR_PREFIX}coef" else (t,)
             if numbers.shape != shape or numbers.dtype != xp.float64:
                 raise ValueError(f"{name} of a variance must be float64 of shape {shape}")
             if not bool(xp.isfinite(numbers).all()):
@@ -65,10 +65,14 @@ class ErrorScale:
 
     def tensors(self) -> dict[str, Array]:
         """Return the tensors of a file."""
-        return {PREFIX + field.name: getattr(self, field.name) for field in fields(self)}
+        return {ERROR_PREFIX + field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Array]) -> ErrorScale | None:
         """Rebuild from the result of `tensors`; None without any of them."""
-        own = {name.removeprefix(PREFIX): x for name, x in tensors.items() if PREFIX in name}
+        own = {
+            name.removeprefix(ERROR_PREFIX): x
+            for name, x in tensors.items()
+            if ERROR_PREFIX in name
+        }
         return cls(**own) if own else None

@@ -11,7 +11,7 @@ from ... import _arrays as xp
 from ... import _linalg as la
 from ..._arrays import Array, Float, Int
 from ...operators import KernelOperator
-from .error_scale import PREFIX, ErrorScale
+from .error_scale import ERROR_PREFIX, ErrorScale
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +243,7 @@ class Variance:
         other_tensors = {
             name: tensor
             for name, tensor in tensors.items()
-            if name not in TENSOR_NAMES and not name.startswith(PREFIX)
+            if name not in TENSOR_NAMES and not name.startswith(ERROR_PREFIX)
         }
         if any(t.dtype != xp.float64 for name, t in tensors.items() if name != "index"):
             raise ValueError("the numbers of a variance must be float64")
