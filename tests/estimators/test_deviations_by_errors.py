@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 
 import gramian
 from gramian import GaussianProcess, KernelRidge, KernelRidgeCV
+from gramian.fitting.uncertainty import error_scale
 from gramian.fitting.uncertainty.error_scale import RIDGE_MULTIPLES
 from gramian.kernels import Gaussian, Tanimoto
 from gramian.model import AverageModel
@@ -72,7 +73,8 @@ def test_the_formula_of_the_variance(weighted):
     far = np.concatenate([NEW[:20], 4 * NEW[:20]])
     est.predict(far, return_std="errors")
     variance = est.model_.parts[0].variance
-    learned = replace(variance.errors, upper=variance.errors.level + 0.1)  # limits some rows
+    upper = variance.errors.level + 0.1  # limits some rows
+    learned = replace(variance.errors, upper=upper, exponent=variance.errors.exponent + 0.3)
     variance = replace(variance, errors=learned)
     std = replace(est.model_, variance=variance).deviations(far, by_errors=True)
     K, k = Gaussian(1.0)(X, X), Gaussian(1.0)(far, X)
@@ -103,6 +105,30 @@ def test_the_logarithms_are_a_ridge_regression_of_the_errors():
         for ridge in RIDGE_MULTIPLES
     ]
     assert min(off) < 1e-6 < sorted(off)[1]
+
+
+def test_rows_count_by_their_weights(monkeypatch):
+    passed = []
+    calibrate = error_scale.calibrate_variance
+    monkeypatch.setattr(
+        error_scale, "calibrate_variance", lambda *given: passed.append(given) or calibrate(*given)
+    )
+    monkeypatch.setattr(error_scale, "CHOICE_ROWS", 100)
+    weights = np.linspace(0.0, 2, N)  # a row of weight zero is no row
+    est = fitted(weights=weights)
+    est.predict(NEW[:1], return_std="errors")
+    ((squares, residuals, row_weights),) = passed
+    left = Y - est.loo_predictions_
+    index = [int(np.argmin(np.abs(left - residual))) for residual in residuals]
+    assert len(squares) == 100
+    np.testing.assert_allclose(left[index], residuals, rtol=1e-8)
+    np.testing.assert_allclose(row_weights, weights[index])
+
+
+def test_the_heaviest_model_of_an_average_learns_them():
+    est = averaged()
+    est.predict(NEW[:1], return_std="errors")
+    assert [part.variance.errors is not None for part in est.model_.parts] == [False, True]
 
 
 def test_far_from_all_rows_they_are_the_spread_of_the_target():
