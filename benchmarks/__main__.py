@@ -39,6 +39,7 @@ GROUPS = {
     "regression": {
         "settings": "lengthscale and penalty of three sets, on held-out rows (about an hour)",
         "regression": "test error and seconds on these, against scikit-learn (about an hour)",
+        "molecules": "Tanimoto kernels: learning curves, scaffolds, deviations (5 minutes)",
         "forces": "energies and forces of two molecules, with and without forces (5 minutes)",
     },
     "tables": {
@@ -55,7 +56,7 @@ GROUPS = {
         "probabilities": "log loss, Brier, calibration, AUC on seven sets (about two hours)",
         "intervals": "coverage and width on eight sets over twenty seeds (about half an hour)",
         "deviations": "standard deviations: calibration, growth, seconds (about 5 minutes)",
-        "processes": "Gaussian processes against scikit-learn's: density, coverage (2 minutes)",
+        "processes": "Gaussian processes and kriging of five packages: density (10 minutes)",
         "series": "forecasts of twenty time series against ETS and naive ones (3 minutes)",
         "hopt": "lengthscales by gradients, and the learned metric, on six sets (about 25 minutes)",
         "pictures": "a learned metric of the shipped sets: importances, M, rounds (a minute)",
