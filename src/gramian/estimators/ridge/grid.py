@@ -106,20 +106,9 @@ def predict_grid(
     # The protocol has no attributes of a fit, so that it includes estimators without one.
     fitted: Any = estimator
     check_is_fitted(fitted)
-    fixed = dict(at or {})
-    names: Any = getattr(fitted, "feature_names_in_", None)
+    fixed, names = dict(at or {}), getattr(fitted, "feature_names_in_", None)
     features = list(range(fitted.n_features_in_)) if names is None else list(map(str, names))
-    if not isinstance(bounds, Mapping):
-        free_features = [feature for feature in features if feature not in fixed]
-        if len(bounds) != len(free_features):
-            raise ParameterError(
-                "bounds", bounds, f"a pair (low, high) for each of {free_features}"
-            )
-        bounds = dict(zip(free_features, bounds, strict=True))
-    named = [*bounds, *fixed]
-    if sorted(map(str, named)) != sorted(map(str, features)):
-        form = f"for each of {features} once, in bounds or in at"
-        raise ParameterError("bounds", named, form)
+    bounds = _named_bounds(bounds, fixed, features)
     axes = _axes(bounds, step) if step is not None else _given_axes(bounds)
     shape = tuple(len(axis) for axis in axes)
     offsets = _offsets(step, len(axes), as_count(average, "average"))
@@ -140,6 +129,24 @@ def predict_grid(
     ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Grid(axes, *(column.reshape(shape + column.shape[1:]) for column in columns))
+
+
+def _named_bounds(
+    bounds: Mapping[Any, Any] | Sequence[Any], fixed: Mapping[Any, Any], features: list[Any]
+) -> Mapping[Any, Any]:
+    """Return bounds by feature; raise ValueError unless each feature has bounds or a value."""
+    if not isinstance(bounds, Mapping):
+        free_features = [feature for feature in features if feature not in fixed]
+        if len(bounds) != len(free_features):
+            raise ParameterError(
+                "bounds", bounds, f"a pair (low, high) for each of {free_features}"
+            )
+        bounds = dict(zip(free_features, bounds, strict=True))
+    named = [*bounds, *fixed]
+    if sorted(map(str, named)) != sorted(map(str, features)):
+        form = f"for each of {features} once, in bounds or in at"
+        raise ParameterError("bounds", named, form)
+    return bounds
 
 
 def _of_cells(
