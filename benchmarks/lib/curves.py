@@ -35,11 +35,18 @@ class Case:
 
 
 def watched(
-    problem: Problem, states: Iterator[State], case: Case, test: Callable[[np.ndarray], float]
+    problem: Problem,
+    states: Iterator[State],
+    case: Case,
+    test: Callable[[np.ndarray], float],
+    first: float = FIRST,
 ) -> list[Row]:
-    """Return error and residual by CPU seconds and kernel evaluations; looking costs nothing."""
+    """Return error and residual by CPU seconds and kernel evaluations; looking costs nothing.
+
+    - `first`: CPU seconds of the first look.
+    """
     curve: list[Row] = []
-    meter, due, spent, last = problem.K.meter, FIRST, 0.0, -1
+    meter, due, spent, last = problem.K.meter, first, 0.0, -1
     start, first = time.process_time(), meter.evaluations
     for state in states:
         spent = time.process_time() - start

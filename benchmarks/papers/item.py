@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..lib.results import Row
+from ..lib.results import Row, about
 from .plot import Plot
 
-Verdict = Literal["reproduced", "in kind", "not reproduced", "not possible"]
+Verdict = Literal[
+    "reproduced", "in kind", "not reproduced", "not possible", "explained", "not explained"
+]
+"""The last two are of items that the paper has not: whether a cause that we tested was found."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Item:
 
     def record(self, paper: str, scale: Scale) -> tuple[Row, Row | None]:
         """Measure the item; return its row, and the record of its plot."""
-        start = time.process_time()
+        start, facts = time.process_time(), about()
         outcome = self.measure(scale)
         row = {
             "paper": paper,
@@ -83,6 +86,7 @@ class Item:
             "verdict": outcome.verdict,
             "why": outcome.why,
             "CPU s": round(time.process_time() - start, 1),
+            "measured": f"{facts['machine']}, {facts['date']}, commit {facts['commit']}",
         }
         return row, outcome.plot.record(paper, self.name) if outcome.plot else None
 
@@ -97,6 +101,15 @@ def judged(ours: str, holds: bool, scale: str, failed: str, plot: Plot | None = 
     if holds:
         return Outcome(ours, "in kind", scale, plot)
     return Outcome(ours, "not reproduced", failed, plot)
+
+
+def judge_cause(
+    ours: str, holds: bool, cause: str, failed: str, plot: Plot | None = None
+) -> Outcome:
+    """Return "explained" if a measurement that the paper has not shows the cause."""
+    if holds:
+        return Outcome(ours, "explained", cause, plot)
+    return Outcome(ours, "not explained", failed, plot)
 
 
 def proved(ours: str, holds: bool, failed: str, plot: Plot | None = None) -> Outcome:

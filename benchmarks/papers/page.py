@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import get_args
 
-from ..lib.results import ROOT, Row, about, markdown
+from ..lib.results import ROOT, Row, markdown
+from .item import Verdict
 from .plot import draw
 
 FOLDER = ROOT / "docs" / "papers"
+HIDDEN = ("paper", "measured")
+"""Keys of a record that are not columns of its page."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +136,18 @@ def link_benchmarks(text: str) -> str:
     return re.sub(r"benchmark `(\w+)`", r"benchmark [`\1`](../../benchmarks/results/\1.md)", text)
 
 
+def places_of(records: list[Row]) -> list[str]:
+    """Return processors, dates and commits with the number of items that were measured there."""
+    places = [row["measured"] for row in records if row["CPU s"]]
+    return [f"{place} ({places.count(place)} items)" for place in dict.fromkeys(places)]
+
+
 def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
     """Write ``docs/papers/NAME.md`` and the plots in it."""
-    paper, facts = PAPERS[name], about()
-    rows = [{key: row[key] for key in row if key != "paper"} for row in records]
+    paper = PAPERS[name]
+    rows = [{key: row[key] for key in row if key not in HIDDEN} for row in records]
     verdicts = [row["verdict"] for row in records]
-    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in get_args(Verdict) if v in verdicts)
     text = [
         f"# {name}", "", f"{paper.title}.", "",
         f"{len(records)} items: {counts}. `make papers ARGS=\"{name}\"` measures them again and "
@@ -145,7 +155,8 @@ def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
         "CPU s: one thread; 0 where the value comes from the stored results of a benchmark, whose "
         "page names its own machine.", "",
         "In kind: the same statement on other data or at another scale, which the last column but "
-        "one names.", "",
+        "one names. Explained: a measurement that the paper has not shows the cause of a "
+        "difference.", "",
         "## Items", "", link_benchmarks(markdown(rows)), "",
         "## Plots", "",
     ]  # fmt: skip
@@ -166,7 +177,7 @@ def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
         "## Symbols", "", markdown(
             [{"paper": key, "gramian": ours} for key, ours in paper.symbols.items()]
         ), "",
-        f"Measured on {facts['machine']}, {facts['date']}, commit {facts['commit']}.", "",
+        "Measured on " + "; ".join(places_of(records)) + ".", "",
     ]  # fmt: skip
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{name}.md").write_text("\n".join(text))

@@ -23,7 +23,7 @@ from gramian.solvers import PCG, ASkotch, Direct, Falkon, SketchySAGA, solve
 from ...full.full_linear import synthetic
 from ...lib.stored import StoredSquare
 from ..falkon.theorems import landmark_problem
-from ..item import Outcome, Scale, judged
+from ..item import Outcome, Scale, judge_cause, judged
 from ..plot import Line, Panel, Plot, line
 from ..stored import generated_rows, sample_rows, stored_rows
 
@@ -236,7 +236,7 @@ def slow_end(scale: Scale) -> Outcome:
         at[key] for key in (("float32", True), ("float64", True), ("float64", False))
     )
     parts = [row["after 10"] - 1 for row in (single, double, least)]
-    return judged(
+    return judge_cause(
         f"error after 10 epochs over FALKON's: {', '.join(texts)}",
         parts[0] > parts[1] > parts[2],
         f"benchmark `large_slow_end`, nycflights: of {100 * parts[0]:.1f} % above FALKON float32 "

@@ -18,7 +18,7 @@ from gramian.problems import NystromProblem
 
 from ...landmarks.falkon_bless import Setup, Stored, condition, explained
 from ...lib.labels import load, subsampled
-from ..item import Outcome, Scale, judged
+from ..item import Outcome, Scale, judge_cause, judged
 from ..plot import Line, Panel, Plot
 
 ITERATIONS = 20
@@ -143,7 +143,7 @@ def by_preconditioner(scale: Scale) -> Outcome:
         f"{name}: " + ", ".join(f"{forms[key]} {gain:.1f}" for key, gain in of.items())
         for name, of in found.items()
     ]
-    return judged(
+    return judge_cause(
         f"expected gain in iterations, root of the ratio of condition numbers, by A: "
         f"{'; '.join(texts)}",
         all(of["ours"] >= max(of.values()) for of in found.values()),
@@ -167,7 +167,7 @@ def by_landmarks(scale: Scale) -> Outcome:
         points[name] = line
         texts.append(f"{name} " + ", ".join(f"M = {m:.0f}: {gain:.1f}" for m, gain in line))
     gains = {name: [gain for _, gain in line] for name, line in points.items()}
-    return judged(
+    return judge_cause(
         f"expected gain in iterations by landmarks: {'; '.join(texts)}",
         max(max(of) for of in gains.values()) >= 2,
         f"n = {n:,}; the gain of a set changes by a factor of "
@@ -193,7 +193,7 @@ def by_data(scale: Scale) -> Outcome:
         line.append((ratio, gain))
         texts.append(f"{100 * share:g} % ({ratio:.1f}) {gain:.1f}")
     gains = [gain for _, gain in line]
-    return judged(
+    return judge_cause(
         f"expected gain by the share of the rows in the small cluster (largest score over the "
         f"mean): {', '.join(texts)}",
         max(gains) >= 4,

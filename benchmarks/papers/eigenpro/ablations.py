@@ -20,7 +20,7 @@ from ...large.large_models import Images, after, trained
 from ...lib.images import pixels
 from ...lib.labels import load
 from ...lib.sets import Split
-from ..item import Outcome, Scale, judged, proved
+from ..item import Outcome, Scale, judge_cause, judged, proved
 from ..plot import Line, Panel, Plot, line
 from ..stored import sample_rows, stored_row, stored_rows
 
@@ -200,16 +200,16 @@ def augmentation_by_epochs(scale: Scale) -> Outcome:
     shown = "; ".join(
         f"{key} " + ", ".join(f"{gain:+.1f}" for gain in of) for key, of in gains.items()
     )
-    best = max(of[-1] for of in gains.values())
+    best = max(gain for of in gains.values() for gain in of)
     plain = [value for _, value in curves["none"]]
-    return Outcome(
+    return judge_cause(
         f"gain in points after {', '.join(map(str, epochs))} epochs with the images as centers: "
         f"{shown}; none has {plain[0]:.1f} to {plain[-1]:.1f} %",
-        "in kind",
-        f"{name}, {len(data.X):,} images, last iterate: the best gain at the end is {best:+.1f} "
-        "points. Fits of all these lengths were tried, so that early stopping is not "
-        "the cause; crops gain with copies as centers (see below), so that the functions which "
-        "the images span are",
+        best < 0.5,
+        f"{name}, {len(data.X):,} images, last iterate: the best gain after any of these lengths "
+        f"is {best:+.1f} points, so that early stopping is not the cause; crops gain with copies "
+        "as centers (see below), so that the functions which the images span are",
+        f"{name}, {len(data.X):,} images, last iterate: a fit of another length gains",
         Plot(
             "figure 4 epochs", "Accuracy by epochs with and without augmentation",
             [Panel("epochs", "accuracy, %", curves, log="x")],

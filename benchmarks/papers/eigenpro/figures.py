@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..item import Outcome, Scale, judged
+from ..item import Outcome, Scale, judge_cause, judged
 from ..plot import Panel, Plot
 from ..stored import stored_row, stored_rows
 
@@ -77,7 +77,7 @@ def copies_as_centers(scale: Scale) -> Outcome:
         more = stored_row("large_augment", title, images=images, centers=centers)
         gains[images] = more["accuracy"] - plain["accuracy"]
     shown = ", ".join(f"{images:,} images {gain:+.1f}" for images, gain in gains.items())
-    return judged(
+    return judge_cause(
         f"gain in percent points, {shown}",
         min(gains.values()) > 0.3,
         "benchmark `large_augment`: shifts of a pixel, copies are rows and centers",

@@ -18,7 +18,7 @@ from gramian.landmarks.leverage.exact_rls import exact_scores
 from gramian.operators import KernelOperator
 
 from ...landmarks import nystrom
-from ..item import Outcome, Scale, judged
+from ..item import Outcome, Scale, judge_cause, judged
 from ..plot import Line, Panel, Plot
 from ..stored import sample_rows, stored_row, stored_rows
 from .figures import features_of, kernel_of_rows, seconds_to_error
@@ -224,7 +224,7 @@ def seconds_by_part(scale: Scale) -> Outcome:
         for key in ("recursive_rls", "recursive_rls, accelerated")
     ]
     shares = [row["select"] / row["factor"] for row in many]
-    return judged(
+    return judge_cause(
         f"seconds to the error of 400 uniform landmarks without the selection, RLS over uniform: "
         f"{', '.join(texts)}; selecting 1,000 of 50,000 and 200,000 rows takes {shares[0]:.1f} "
         f"and {shares[2]:.1f} times the factor, accelerated {shares[1]:.2f} and {shares[3]:.2f}",
