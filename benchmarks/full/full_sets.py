@@ -25,7 +25,7 @@ from ..lib.tables import Tables
 from ..lib.timing import set_blas_threads
 
 SECONDS, CURVES = "CPU seconds", "Curves"
-MOST_ROWS, MOST_TEST_ROWS, LIMIT = 40_000, 3000, 15.0
+MOST_ROWS, MOST_TEST_ROWS, LIMIT = 40_000, 3000, 8.0
 """Training and test rows at most; CPU seconds of each method."""
 
 RANK = 100

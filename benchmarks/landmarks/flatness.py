@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,11 @@ from .nystrom import LENGTHSCALES
 from .scores import subsample
 
 RATIOS, RUNS = "Error over that of uniform landmarks", "Runs"
-SEEDS = {1000: 10, 2000: 10, 5000: 6, 10_000: 4, 20_000: 3, 50_000: 2}
+SEEDS = {1000: 10, 2000: 10, 5000: 6, 10_000: 4, 20_000: 3, 50_000: 1}
 """Seeds by the number of rows."""
+
+FEW, FEW_ROWS = 100, 5000
+"""A small number of landmarks, with at most so many rows."""
 
 STEPS = 10
 """Steps of the Lanczos method."""
@@ -37,8 +40,9 @@ CASES = LENGTHSCALES | {name: labels.SETTINGS[name].lengthscale for name in ("ad
 NOTES = f"""\
 Spectral norm of K - K_hat by landmarks of leverage scores, over the median of uniform landmarks:
 random training rows, standardised, float64, Gaussian kernel with the lengthscales of `nystrom` and
-`falkon_bless`. m is the number that landmarks="auto" takes. K is not held: {STEPS} steps of the
-Lanczos method from the same start, the differences of all selectors in one pass. One thread.
+`falkon_bless`. m: the number that landmarks="auto" takes, and {FEW} up to {FEW_ROWS:,} rows. K is
+not held: {STEPS} steps of the Lanczos method from the same start, the differences of all selectors
+in one pass. One thread.
 
 - uneven: n times the sum of the squared probabilities of the rows, estimated from the landmarks of
   `auto`: 1 if all scores are equal.
@@ -92,12 +96,18 @@ def _largest(diagonal: np.ndarray, beside: np.ndarray) -> float:
     return float(np.linalg.eigvalsh(T)[-1])
 
 
-def contenders(n: int) -> dict[str, Selector]:
-    """Return uniform landmarks, the plain recursion, and the choice of landmarks="auto"."""
+def counts(n: int) -> list[int]:
+    """Return the number of landmarks of landmarks="auto", and few where rows are few."""
+    usual = landmark_settings.landmark_count("auto", n)
+    assert usual is not None
+    return [usual, FEW] if n <= FEW_ROWS else [usual]
+
+
+def contenders(n: int, m: int) -> dict[str, Selector]:
+    """Return uniform landmarks, the plain recursion, and the selector of landmarks="auto"."""
     auto = landmark_settings.selector("auto", n)
     assert isinstance(auto, RecursiveRLS)
-    m = int(auto.m or 0)
-    return {"uniform": Uniform(m), "rls": RecursiveRLS(m), "auto": auto}
+    return {"uniform": Uniform(m), "rls": RecursiveRLS(m), "auto": replace(auto, m=m)}
 
 
 def unevenness(chosen: Landmarks) -> float:
@@ -105,17 +115,17 @@ def unevenness(chosen: Landmarks) -> float:
     return float((1 / xp.to_float64(chosen.weight)).mean())
 
 
-def runs(name: str, X: np.ndarray, seeds: int) -> Iterator[Row]:
+def runs(name: str, X: np.ndarray, m: int, seeds: int) -> Iterator[Row]:
     """Yield the error of each selector and seed on some rows."""
     rows = as_rows(X)
     K = KernelOperator(Gaussian(CASES[name]), rows, rows, memory_bytes=1 << 28)
     lines, residuals = [], []
-    for label, selector in contenders(len(X)).items():
+    for label, selector in contenders(len(X), m).items():
         for seed in range(seeds):
             with clock() as seconds:
                 chosen = selector.select(K, rng=RandomStream(seed))
             residuals.append(Residual.build(K, chosen.points))
-            line: Row = {"set": name, "n": len(X), "m": len(chosen.points), "selector": label}
+            line: Row = {"set": name, "n": len(X), "m": m, "selector": label}
             lines.append(line | {"seed": seed, "uneven": unevenness(chosen), "CPU s": seconds.cpu})
     for line, error in zip(lines, residual_norms(K, residuals, STEPS), strict=True):
         yield line | {"error": float(error)}
@@ -124,15 +134,16 @@ def runs(name: str, X: np.ndarray, seeds: int) -> Iterator[Row]:
 def ratios(rows: list[Row]) -> list[Row]:
     """Return medians and the worst seed by set and size, relative to uniform landmarks."""
     summary = []
-    for name, n in dict.fromkeys((row["set"], row["n"]) for row in rows):
-        of = [row for row in rows if (row["set"], row["n"]) == (name, n)]
+    for case in dict.fromkeys((row["set"], row["n"], row["m"]) for row in rows):
+        name, n, m = case
+        of = [row for row in rows if (row["set"], row["n"], row["m"]) == case]
         errors = {
             key: np.array([row["error"] for row in of if row["selector"] == key])
             for key in ("uniform", "rls", "auto")
         }
         middle = float(np.median(errors["uniform"]))
         uneven = float(np.median([row["uneven"] for row in of if row["selector"] == "auto"]))
-        line: Row = {"set": name, "n": n, "m": of[0]["m"], "seeds": len(errors["auto"])}
+        line: Row = {"set": name, "n": n, "m": m, "seeds": len(errors["auto"])}
         line |= {"uneven": uneven, "uniform, worst": float(errors["uniform"].max()) / middle}
         for key in ("rls", "auto"):
             line[key] = float(np.median(errors[key])) / middle
@@ -151,10 +162,9 @@ def main(options: argparse.Namespace) -> None:
         for name in CASES:
             if (path := data_set(options.data, name)) is None:
                 return
-            if tables.has(RUNS, set=name, n=n):
-                continue
+            sizes = [m for m in counts(n) if not tables.has(RUNS, set=name, n=n, m=m)]
             split = labels.load(path) if name in labels.SETTINGS else load(path)
-            if len(split.X) >= n:
-                tables[RUNS].extend(runs(name, subsample(split.X.astype(np.float64), n), seeds))
+            for m in sizes if len(split.X) >= n else []:
+                tables[RUNS].extend(runs(name, subsample(split.X.astype(np.float64), n), m, seeds))
                 tables.replace(RATIOS, ratios(tables[RUNS]))
                 print(tables[RATIOS][-1], flush=True)

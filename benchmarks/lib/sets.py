@@ -43,9 +43,12 @@ class Split:
 
 
 def load(path: Path, dtype: str = "float32") -> Split:
-    """Read a set; features get mean 0 and deviation 1, targets mean 0, both on training rows."""
+    """Read the numbers of a set; features get mean 0 and deviation 1, targets mean 0.
+
+    Means and deviations are of the training rows.
+    """
     table = pq.read_table(path).to_pandas()
-    features = table.drop(columns=["target", "split"])
+    features = table.drop(columns=["target", "split"]).select_dtypes("number")
     if "lon" in features:
         features = _on_the_sphere(features)
     X, y = features.to_numpy(np.float64), table["target"].to_numpy(np.float64)

@@ -139,7 +139,8 @@ def link_benchmarks(text: str) -> str:
 def places_of(records: list[Row]) -> list[str]:
     """Return processors, dates and commits with the number of items that were measured there."""
     places = [row["measured"] for row in records if row["CPU s"]]
-    return [f"{place} ({places.count(place)} items)" for place in dict.fromkeys(places)]
+    counts = {place: places.count(place) for place in places}
+    return [f"{place} ({n} item{'s' * (n > 1)})" for place, n in counts.items()]
 
 
 def write_page(name: str, records: list[Row], plots: list[Row]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.ticker import LogFormatter, NullFormatter
 
 from ..lib import plots
@@ -15,6 +17,9 @@ from ..lib.results import Row
 
 MOST_POINTS = 60
 """Points of a line that a record keeps."""
+
+MOST_COLUMNS = 2
+"""Panels next to each other: more would be too small on a page."""
 
 MOST_TICKS = 6
 """Most ticks at the points themselves along a logarithmic axis."""
@@ -93,11 +98,16 @@ def thin_points(points: Sequence[tuple[float, float]]) -> list[list[float]]:
 def draw(record: Row, folder: Path) -> None:
     """Write the picture of a record; equal records give equal bytes."""
     panels = record["panels"]
-    figure, axes = plots.subplots(1, len(panels), width=4.2 * len(panels), height=3.1)
+    columns = min(len(panels), MOST_COLUMNS)
+    rows = -(-len(panels) // columns)
+    figure, axes = plots.subplots(rows, columns, width=4.2 * columns, height=3.1 * rows)
     # Text stays text, and names of parts do not depend on chance.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": record["file"]})
-    for axis, panel in zip(axes if len(panels) > 1 else [axes], panels, strict=True):
-        draw_panel(axis, panel)
+    for axis, panel in zip_longest(np.ravel(axes), panels):
+        if panel is None:
+            axis.axis("off")
+        else:
+            draw_panel(axis, panel)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / record["file"], metadata={"Date": None})
     plots.plt.close(figure)

@@ -8,6 +8,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from benchmarks.full import full_generated, full_sets
+from benchmarks.landmarks import flatness
 from benchmarks.lib import results
 from benchmarks.papers import item, page, papers, plot
 from benchmarks.papers.item import Outcome, Scale
@@ -16,7 +18,9 @@ from benchmarks.papers.rls import figures as rls
 import gramian
 from gramian import approximations, landmarks, solvers
 from gramian._arrays import RandomStream
-from gramian.landmarks import RecursiveRLS
+from gramian.kernels import Gaussian
+from gramian.landmarks import Landmarks, RecursiveRLS, Uniform
+from gramian.operators import KernelOperator
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +49,30 @@ def test_each_claim_that_is_not_reproduced_has_an_item_that_tests_the_cause(name
     for row in rows:
         if row["verdict"] == "not reproduced":
             figure = row["item"].split(":")[0]
-            assert any(other["item"].startswith(f"{figure}: cause") for other in rows), row["item"]
+            causes = [other for other in rows if other["item"].startswith(f"{figure}: cause")]
+            assert "explained" in [other["verdict"] for other in causes], row["item"]
+
+
+@pytest.mark.parametrize("name", papers.ITEMS)
+def test_items_that_the_paper_has_not_are_explanations_and_no_others_are(name):
+    for row in records(name):
+        ours = row["value of the paper"] == "not in the paper"
+        assert ours == (row["verdict"] in ("explained", "not explained")), row["item"]
+
+
+def test_a_cause_that_is_not_found_is_not_explained():
+    verdicts = [item.judge_cause("1", found, "a", "b") for found in (True, False)]
+    assert [(v.verdict, v.why) for v in verdicts] == [("explained", "a"), ("not explained", "b")]
+
+
+def test_a_page_names_the_processor_of_each_measured_item():
+    rows = [
+        {"measured": "A, 2026-11-28", "CPU s": 1.0},
+        {"measured": "B, 2026-11-29", "CPU s": 2.0},
+        {"measured": "A, 2026-11-28", "CPU s": 0.1},
+        {"measured": "C, 2026-11-30", "CPU s": 0.0},
+    ]
+    assert page.places_of(rows) == ["A, 2026-11-28 (2 items)", "B, 2026-11-29 (1 item)"]
 
 
 @pytest.mark.parametrize("name", papers.ITEMS)
@@ -113,6 +140,20 @@ def test_a_plot_has_the_same_bytes_each_time_and_few_points(tmp_path):
     assert b">a</text>" in pictures[0]
 
 
+def test_many_panels_are_drawn_below_each_other(tmp_path):
+    panels = [plot.Panel("x", "y", {"a": [(1, 1), (2, 4)]}, title=f"panel {i}") for i in range(5)]
+    sizes = {}
+    for count in (1, 2, 5):
+        record = plot.Plot(f"figure {count}", "Lines", panels[:count]).record("paper", "item")
+        plot.draw(record, tmp_path)
+        picture = (tmp_path / record["file"]).read_text()
+        assert [f">panel {i}</text>" in picture for i in range(count)] == [True] * count
+        sizes[count] = [float(re.search(f'{side}="([0-9.]+)pt"', picture)[1])
+                        for side in ("width", "height")]  # fmt: skip
+    assert sizes[5][0] == sizes[2][0]
+    assert sizes[5][1] == pytest.approx(3 * sizes[1][1])
+
+
 def test_the_projection_cost_is_bounded_for_random_and_for_leading_subspaces():
     scale, k = Scale("", quick=True), 10
     epsilon = float(re.findall(r"epsilon ([\d.]+)", rls.projection_cost(scale).ours)[0])
@@ -143,3 +184,52 @@ def test_a_quick_run_writes_nothing(monkeypatch, capsys):
     assert "verdict=in kind" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         papers.main(["falcon"])
+
+
+def test_norms_of_differences_are_the_largest_eigenvalues():
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    K = KernelOperator(Gaussian(1.0), X, X)
+    K = KernelOperator(K.kernel, K.rows, K.rows)
+    residuals, expected = [], []
+    for m in (10, 40):
+        points = Uniform(m).select(K, rng=RandomStream(m)).points
+        residuals.append(flatness.Residual.build(K, points))
+        F = rls.features_of(K, points)
+        expected.append(np.linalg.eigvalsh(K.dense() - F @ F.T)[-1])
+    found = flatness.residual_norms(K, residuals, 30)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_unevenness_is_one_of_equal_scores_and_grows_with_their_spread():
+    X = np.zeros((4, 1))
+    # Landmarks drawn with probabilities p have the weights 1 / (n p).
+    draws = np.random.default_rng(0).choice(2, 20_000, p=[0.75, 0.25])
+    p = np.where(draws == 0, 0.75 / 50, 0.25 / 50)
+    uneven = flatness.unevenness(Landmarks(X, 1 / (100 * p)))
+    assert uneven == pytest.approx(100 * (50 * (0.75 / 50) ** 2 + 50 * (0.25 / 50) ** 2), rel=0.02)
+    assert flatness.unevenness(Landmarks(X, np.ones(4))) == 1
+
+
+def test_generated_rows_are_the_same_in_any_block_and_have_deviation_one():
+    rows = full_generated.GeneratedRows(20_000, 3)
+    whole = rows.take(np.arange(20_000))
+    blocks = [block for _, block in rows.blocks(777)]
+    np.testing.assert_array_equal(np.concatenate(blocks), whole)
+    np.testing.assert_allclose(whole.mean(axis=0), 0, atol=0.03)
+    np.testing.assert_allclose(np.cov(whole.T), np.eye(3), atol=0.03)
+    later = full_generated.GeneratedRows(5, 3, 19_995)
+    np.testing.assert_array_equal(later.take(np.arange(5)), whole[-5:])
+
+
+def test_seconds_to_the_least_error_are_of_the_first_look_within_a_percent():
+    looks = {"A": [(1, 2.0, 0.5), (2, 1.005, 5e-3)], "B": [(1, 1.5, 0.1), (3, 1.0, 0.05)], "C": []}
+    keys = ("seconds", "error", "residual", "iteration")
+    curves = [
+        {"set": "x", "n": 9, "d": 1, "method": name,
+         "curve": [dict(zip(keys, (*look, 4), strict=True)) for look in of]}
+        for name, of in looks.items()
+    ]  # fmt: skip
+    lines = {row["method"]: row for row in full_sets.summary(curves)}
+    assert [lines[name]["to the least error"] for name in looks] == [2, 3, "-"]
+    assert [lines[name]["to residual 0.01"] for name in looks] == [2, "-", "-"]
+    assert lines["B"]["last residual"] == "5.0e-02"

@@ -32,12 +32,17 @@ from .figures import (
     number_of_blocks,
     saga,
 )
+from .sizes import eight_sets, generated_rows, momentum_on_sets, small_residuals
 
 
 def items() -> list[Item]:
     """Return the items of the paper, in its order."""
     return [
         Item("figure 1: Taxi, n = 1e8, 12 GB", "ASkotch below FALKON", half_a_million),
+        Item("figure 1: 1e8 generated rows", "12 GB of a GPU", generated_rows),
+        Item("section 6: eight sets by time", "ASkotch before PCG", eight_sets),
+        Item("section 6: cause, residuals", "not in the paper", small_residuals),
+        Item("section C.5: momentum by time", "ASkotch below Skotch", momentum_on_sets),
         Item("figures 2 and 4: molecules", "ASkotch below FALKON and PCG", against_falkon),
         Item("figures 3 and 5: SUSY, HIGGS", "ASkotch above PCG", against_pcg),
         Item("figure 2: SMAPE of HOMO", "ASkotch below FALKON and PCG", smape),

@@ -14,17 +14,17 @@ from gramian.approximations import FourierMap, NystromMap
 from gramian.data import as_rows
 from gramian.kernels import Gaussian
 from gramian.landmarks import RecursiveRLS, Selector, Uniform
-from gramian.landmarks.leverage.exact_rls import exact_scores
 from gramian.operators import KernelOperator
 
 from ...landmarks import nystrom
+from ...landmarks.flatness import FEW, RATIOS
 from ..item import Outcome, Scale, judge_cause, judged
 from ..plot import Line, Panel, Plot
 from ..stored import sample_rows, stored_row, stored_rows
-from .figures import features_of, kernel_of_rows, seconds_to_error
+from .figures import kernel_of_rows, seconds_to_error
 
-DIMENSION_SHARE = 4
-"""Landmarks over which the scores of a set are measured: penalties with m / 4 degrees."""
+FLAT = 1.01
+"""Unevenness of scores, n times the sum of squared probabilities, that counts as flat."""
 
 
 def sandwich(scale: Scale) -> Outcome:
@@ -158,48 +158,33 @@ def regression_with_features(scale: Scale) -> Outcome:
 
 def flat_scores(scale: Scale) -> Outcome:
     """From which size and unevenness of the scores RLS has smaller errors than uniform."""
-    sizes = (500, 1000) if scale.quick else (1000, 2000, 5000)
-    names = ("kddcup", "nycflights") if scale.quick else (
-        "kddcup", "nycflights", "california_housing", "adult_a9a"
-    )  # fmt: skip
-    seeds, texts, curves = 3, [], {}
-    pairs: list[tuple[float, float]] = []
-    for name in names:
-        line: Line = []
-        for n in sizes:
-            K, label = kernel_of_rows(scale, name, n)
-            dense, m = K.dense(), n // 10
-            errors: dict[str, float] = {}
-            for key, make in (("uniform", Uniform), ("RLS", RecursiveRLS)):
-                found = []
-                for seed in range(seeds):
-                    chosen = make(m).select(K, rng=RandomStream(seed))
-                    found.append(nystrom.error(dense, features_of(K, chosen.points)))
-                    penalty = chosen.penalty
-                errors[key] = float(np.median(found))
-            if n <= 5000:
-                scores = np.sort(np.asarray(exact_scores(K, max(penalty or 1e-5, 1e-9))))[::-1]
-                share = float(scores[: n // 100].sum() / scores.sum())
-                pairs.append((100 * share, errors["RLS"] / errors["uniform"]))
-            line.append((n, errors["RLS"] / errors["uniform"]))
-        curves[label] = line
-        texts.append(
-            f"{label} ({pairs[-1][0]:.0f} %) " + ", ".join(f"{ratio:.2f}" for _, ratio in line)
-        )
-    below = [share for share, ratio in pairs if ratio < 0.95]
-    return Outcome(
-        f"error of RLS over uniform at n = {', '.join(f'{n:,}' for n in sizes)}, by the share of "
-        f"the scores in 1 % of the rows: {'; '.join(texts)}",
-        "in kind",
-        f"m = n / 10, medians of {seeds} seeds: RLS is at least 5 % below in "
-        f"{len(below)} of {len(pairs)} cases, from a share of {min(below, default=math.nan):.1f} "
-        f"% on",
+    rows = stored_rows("flatness", RATIOS)
+    texts, lines = [], {"rls": {}, "auto": {}}
+    for n in dict.fromkeys(row["n"] for row in rows):
+        of = [row for row in rows if row["n"] == n]
+        ends = {key: (min(r[key] for r in of), max(r[key] for r in of)) for key in lines}
+        plain, fast = (f"{low:.2g} to {high:.2g}" for low, high in ends.values())
+        texts.append(f"n = {n:,}: {plain}, accelerated {fast}")
+    for name in dict.fromkeys(row["set"] for row in rows):
+        for key, of in lines.items():
+            of[name] = [(r["n"], r[key]) for r in rows if r["set"] == name and r["m"] > FEW]
+    uneven = [row["uneven"] for row in rows]
+    flattest = [row for row in rows if row["uneven"] < FLAT]
+    return judge_cause(
+        f"error over the median of uniform landmarks, from the least to the largest of six sets: "
+        f"{'; '.join(texts)}; where scores are flat (unevenness below {FLAT:g}) at most "
+        f"{max(row['rls'] for row in flattest):.2f}, accelerated "
+        f"{max(row['auto'] for row in flattest):.2f}",
+        max(row["rls"] for row in rows) < 1 and max(row["auto"] for row in rows) <= 1.05,
+        f"benchmark `flatness`, landmarks as many as \"auto\" takes, and {FEW}; unevenness "
+        f"{min(uneven):.4f} to {max(uneven):.1f}: at no size from 1,000 rows on, and at no "
+        "flatness, have uniform landmarks an error 5 % smaller, so that \"auto\" needs no rule",
+        "benchmark `flatness`: uniform landmarks have smaller errors in some cases",
         Plot(
-            "figure 2 flat scores", "Error of RLS over uniform by rows, and by the share of 1 %",
+            "figure 2 flat scores", "Error of RLS over uniform by rows, plain and accelerated",
             [
-                Panel("rows n", "error, RLS over uniform", curves, log="x"),
-                Panel("% of the scores in 1 % of the rows", "error, RLS over uniform",
-                      {"": sorted(pairs)}),
+                Panel("rows n", "error over uniform", lines["rls"], "RLS", "xy"),
+                Panel("rows n", "error over uniform", lines["auto"], "accelerated", "xy"),
             ],
         ),
     )  # fmt: skip
