@@ -136,8 +136,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE",
         help="of `accuracy`, `mixed`, `many_rows`, `search`, `stacking`, `probabilities`, "
-        "`cells_pcg`, `losses`, `peers`: measure only this, e.g. set=pol contender=xrfm, or "
-        "part=classes of `losses`; may be repeated, and values of one key are alternatives",
+        "`cells_pcg`, `flatness`, `losses`, `peers`: measure only this, e.g. set=pol "
+        "contender=xrfm, or part=classes of `losses`; may be repeated, and values of one key are "
+        "alternatives",
     )  # fmt: skip
     parser.add_argument(
         "--seed", type=int, default=0, help="of `accuracy`, `many_rows`, `probabilities` (0)"

@@ -21,7 +21,7 @@ from gramian.operators import KernelOperator
 from ..lib import labels
 from ..lib.results import Row
 from ..lib.sets import data_set, load
-from ..lib.tables import Tables
+from ..lib.tables import Tables, asked
 from ..lib.timing import clock, set_blas_threads
 from .nystrom import LENGTHSCALES
 from .scores import subsample
@@ -162,7 +162,10 @@ def main(options: argparse.Namespace) -> None:
         for name in CASES:
             if (path := data_set(options.data, name)) is None:
                 return
-            sizes = [m for m in counts(n) if not tables.has(RUNS, set=name, n=n, m=m)]
+            keys: list[Row] = [{"set": name, "n": n, "m": m} for m in counts(n)]
+            sizes = [
+                key["m"] for key in keys if asked(key, options.only) and not tables.has(RUNS, **key)
+            ]
             split = labels.load(path) if name in labels.SETTINGS else load(path)
             for m in sizes if len(split.X) >= n else []:
                 tables[RUNS].extend(runs(name, subsample(split.X.astype(np.float64), n), m, seeds))

@@ -116,4 +116,5 @@ def _cell(value: Any) -> str:
 
 
 def _whole(value: Any) -> str:
-    return f"{value:,.0f}" if isinstance(value, float) else str(value)
+    # A bar in a text would end the cell.
+    return f"{value:,.0f}" if isinstance(value, float) else str(value).replace("|", "\\|")

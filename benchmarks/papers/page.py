@@ -8,11 +8,9 @@ from typing import get_args
 
 from ..lib.results import ROOT, Row, markdown
 from .item import Verdict
-from .plot import draw
+from .plot import draw, pictures
 
 FOLDER = ROOT / "docs" / "papers"
-HIDDEN = ("paper", "measured")
-"""Keys of a record that are not columns of its page."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +19,8 @@ class Paper:
 
     Attributes
     ----------
+    name : str
+        Heading of the page.
     title : str
     algorithms : dict of str to tuple of str
         Algorithm or equation; its source file, and the class whose notes list the departures.
@@ -30,6 +30,7 @@ class Paper:
         Symbols of the paper, and our names.
     """
 
+    name: str
     title: str
     algorithms: dict[str, tuple[str, str]]
     departures: list[str]
@@ -38,6 +39,7 @@ class Paper:
 
 PAPERS = {
     "falkon": Paper(
+        "FALKON",
         "Rudi, Carratino, Rosasco, FALKON: An optimal large scale kernel method, NeurIPS 2017",
         {
             "algorithms 1 and 2": ("solvers/falkon.py", "Falkon"),
@@ -56,6 +58,7 @@ PAPERS = {
          "B, A, T": "`FalkonFactor`", "ŷ": "`targets`", "N(λ)": "`effective_dimension`"},
     ),
     "bless": Paper(
+        "BLESS",
         "Rudi, Calandriello, Carratino, Rosasco, On fast leverage score sampling and optimal "
         "learning, NeurIPS 2018",
         {
@@ -74,6 +77,7 @@ PAPERS = {
          "q": "`step`", "d_eff": "`effective_dimension`", "M": "number of landmarks"},
     ),
     "eigenpro": Paper(
+        "EigenPro 3",
         "Abedsoltan, Belkin, Pandit, Toward large kernel models, ICML 2023",
         {
             "algorithm 2": ("solvers/eigenpro/eigenpro3.py", "EigenPro3"),
@@ -91,6 +95,7 @@ PAPERS = {
          "T": "`delay`", "η": "`step_scale` times the automatic step"},
     ),
     "rls": Paper(
+        "Recursive RLS",
         "Musco, Musco, Recursive sampling for the Nyström method, NeurIPS 2017",
         {
             "algorithm 2, appendix D": ("landmarks/leverage/recursive_rls.py", "RecursiveRLS"),
@@ -107,6 +112,7 @@ PAPERS = {
          "d_eff": "`effective_dimension`"},
     ),
     "askotch": Paper(
+        "ASkotch",
         "Rathore, Frangella, Yang, Dereziński, Udell, Have ASkotch: A neat solution for "
         "large-scale kernel ridge regression, 2024",
         {
@@ -143,28 +149,53 @@ def places_of(records: list[Row]) -> list[str]:
     return [f"{place} ({n} item{'s' * (n > 1)})" for place, n in counts.items()]
 
 
-def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
-    """Write ``docs/papers/NAME.md`` and the plots in it."""
-    paper = PAPERS[name]
-    rows = [{key: row[key] for key in row if key not in HIDDEN} for row in records]
+def anchor_of(heading: str) -> str:
+    """Return the anchor that GitHub and MyST give to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def introduction(name: str, records: list[Row]) -> list[str]:
+    """Return the lines above the sections of the items: what was counted, and their table."""
     verdicts = [row["verdict"] for row in records]
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in get_args(Verdict) if v in verdicts)
-    text = [
-        f"# {name}", "", f"{paper.title}.", "",
+    overview = [
+        {
+            "item": f"[{row['item']}](#{anchor_of(row['item'])})",
+            "value of the paper": row["value of the paper"],
+            "verdict": row["verdict"],
+        }
+        for row in records
+    ]
+    return [
+        f"# {PAPERS[name].name}", "", f"{PAPERS[name].title}.", "",
         f"{len(records)} items: {counts}. `make papers ARGS=\"{name}\"` measures them again and "
         f"writes this page; `ARGS=\"{name} --quick\"` takes a few minutes and writes nothing. "
-        "CPU s: one thread; 0 where the value comes from the stored results of a benchmark, whose "
-        "page names its own machine.", "",
-        "In kind: the same statement on other data or at another scale, which the last column but "
-        "one names. Explained: a measurement that the paper has not shows the cause of a "
-        "difference.", "",
-        "## Items", "", link_benchmarks(markdown(rows)), "",
-        "## Plots", "",
+        "CPU seconds are of one thread; items without them come from the stored results of a "
+        "benchmark, whose page names its own machine.", "",
+        "In kind: the same statement on other data or at another scale. Explained: a measurement "
+        "that the paper has not shows the cause of a difference.", "",
+        "## Items", "", markdown(overview), "",
     ]  # fmt: skip
-    for plot in plots:
-        text += [f"**{plot['item']}**", "", f"![{plot['alt']}](plots/{plot['file']})", ""]
-        draw(plot, FOLDER / "plots")
-    source = [
+
+
+def section(row: Row, plot: Row | None) -> list[str]:
+    """Return the lines of an item: the paper's value, ours, the verdict, the picture."""
+    verdict = row["verdict"].capitalize()
+    lines = [
+        f"### {row['item']}", "",
+        f"- Paper: {row['value of the paper']}",
+        f"- Ours: {row['our value']}" if row["our value"] else "",
+        f"- {verdict}: {link_benchmarks(row['why'])}" if row["why"] else f"- {verdict}",
+        f"- {row['CPU s']:g} CPU s" if row["CPU s"] else "",
+    ]  # fmt: skip
+    lines = [*lines[:2], *(line for line in lines[2:] if line), ""]
+    drawn = pictures(plot) if plot else []
+    return [*lines, *(f"![{alt}](plots/{file})" for file, alt in drawn), ""]
+
+
+def sources(paper: Paper) -> list[str]:
+    """Return the lines below the items: files of the algorithms, departures, symbols."""
+    files = [
         {
             "paper": key,
             "file": f"[`{path}`](../../src/gramian/{path})",
@@ -172,13 +203,25 @@ def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
         }
         for key, (path, owner) in paper.algorithms.items()
     ]
-    text += [
-        "## Source", "", markdown(source), "",
+    symbols = [{"paper": key, "gramian": ours} for key, ours in paper.symbols.items()]
+    return [
+        "## Source", "", markdown(files), "",
         "The largest departures:", "", *(f"- {line}." for line in paper.departures), "",
-        "## Symbols", "", markdown(
-            [{"paper": key, "gramian": ours} for key, ours in paper.symbols.items()]
-        ), "",
-        "Measured on " + "; ".join(places_of(records)) + ".", "",
+        "## Symbols", "", markdown(symbols), "",
     ]  # fmt: skip
+
+
+def write_page(name: str, records: list[Row], plots: list[Row]) -> None:
+    """Write ``docs/papers/NAME.md`` and the plots in it, and delete earlier plots."""
+    plot_of = {plot["item"]: plot for plot in plots}
+    text = introduction(name, records)
+    for row in records:
+        text += section(row, plot_of.get(row["item"]))
+    text += sources(PAPERS[name])
+    text += ["Measured on " + "; ".join(places_of(records)) + ".", ""]
+    for old in (FOLDER / "plots").glob(f"{name}_*.svg"):
+        old.unlink()
+    for plot in plots:
+        draw(plot, FOLDER / "plots")
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{name}.md").write_text("\n".join(text))

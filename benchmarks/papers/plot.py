@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.ticker import LogFormatter, NullFormatter
 
 from ..lib import plots
@@ -18,8 +16,8 @@ from ..lib.results import Row
 MOST_POINTS = 60
 """Points of a line that a record keeps."""
 
-MOST_COLUMNS = 2
-"""Panels next to each other: more would be too small on a page."""
+ALONE, SIDE_BY_SIDE = (4.2, 3.1), (3.5, 2.7)
+"""Inches of a picture, and of each of several, two of which fit next to each other on a page."""
 
 MOST_TICKS = 6
 """Most ticks at the points themselves along a logarithmic axis."""
@@ -95,22 +93,29 @@ def thin_points(points: Sequence[tuple[float, float]]) -> list[list[float]]:
     return [[float(f"{value:.4g}") for value in point] for point in chosen]
 
 
-def draw(record: Row, folder: Path) -> None:
-    """Write the picture of a record; equal records give equal bytes."""
+def pictures(record: Row) -> list[tuple[str, str]]:
+    """Return the file of each panel and its text: a small screen shows one below the other."""
     panels = record["panels"]
-    columns = min(len(panels), MOST_COLUMNS)
-    rows = -(-len(panels) // columns)
-    figure, axes = plots.subplots(rows, columns, width=4.2 * columns, height=3.1 * rows)
-    # Text stays text, and names of parts do not depend on chance.
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": record["file"]})
-    for axis, panel in zip_longest(np.ravel(axes), panels):
-        if panel is None:
-            axis.axis("off")
-        else:
-            draw_panel(axis, panel)
+    if len(panels) == 1:
+        return [(record["file"], record["alt"])]
+    stem = record["file"].removesuffix(".svg")
+    return [
+        (f"{stem}_{number}.svg", f"{record['alt']}: {panel['title'] or panel['y']}")
+        for number, panel in enumerate(panels, 1)
+    ]
+
+
+def draw(record: Row, folder: Path) -> None:
+    """Write the picture of each panel of a record; equal records give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / record["file"], metadata={"Date": None})
-    plots.plt.close(figure)
+    size = ALONE if len(record["panels"]) == 1 else SIDE_BY_SIDE
+    for (file, _), panel in zip(pictures(record), record["panels"], strict=True):
+        figure, axis = plots.subplots(1, 1, width=size[0], height=size[1])
+        # Text stays text, and names of parts do not depend on chance.
+        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": file})
+        draw_panel(axis, panel)
+        figure.savefig(folder / file, metadata={"Date": None})
+        plots.plt.close(figure)
 
 
 def draw_panel(axis: Any, panel: Row) -> None:

@@ -79,7 +79,9 @@ def test_a_page_names_the_processor_of_each_measured_item():
 def test_the_page_is_written_from_the_records(name, monkeypatch, tmp_path):
     monkeypatch.setattr(page, "FOLDER", tmp_path)
     drawn = []
-    monkeypatch.setattr(page, "draw", lambda record, folder: drawn.append(record["file"]))
+    monkeypatch.setattr(
+        page, "draw", lambda record, folder: drawn.extend(dict(plot.pictures(record)))
+    )
     page.write_page(name, records(name), results.read(f"papers_{name}")[papers.PLOTS])
     committed = (ROOT / "docs" / "papers" / f"{name}.md").read_text()
     written = (tmp_path / f"{name}.md").read_text()
@@ -132,26 +134,29 @@ def test_a_plot_has_the_same_bytes_each_time_and_few_points(tmp_path):
     kept = record["panels"][0]["lines"]["a"]
     assert len(kept) <= plot.MOST_POINTS + 1
     assert kept[-1] == [1000, 1e6]
-    pictures = []
+    files = [file for file, _ in plot.pictures(record)]
+    assert files == ["paper_figure_1_1.svg", "paper_figure_1_2.svg"]
+    drawn = []
     for folder in ("one", "two"):
         plot.draw(record, tmp_path / folder)
-        pictures.append((tmp_path / folder / record["file"]).read_bytes())
-    assert pictures[0] == pictures[1]
-    assert b">a</text>" in pictures[0]
+        drawn.append([(tmp_path / folder / file).read_bytes() for file in files])
+    assert drawn[0] == drawn[1]
+    assert b">a</text>" in drawn[0][0]
 
 
-def test_many_panels_are_drawn_below_each_other(tmp_path):
-    panels = [plot.Panel("x", "y", {"a": [(1, 1), (2, 4)]}, title=f"panel {i}") for i in range(5)]
-    sizes = {}
-    for count in (1, 2, 5):
+def test_each_panel_is_a_picture_of_its_own_two_of_which_fit_on_a_page(tmp_path):
+    panels = [plot.Panel("x", "y", {"a": [(1, 1), (2, 4)]}, title=f"panel {i}") for i in range(3)]
+    widths = {}
+    for count in (1, 3):
         record = plot.Plot(f"figure {count}", "Lines", panels[:count]).record("paper", "item")
         plot.draw(record, tmp_path)
-        picture = (tmp_path / record["file"]).read_text()
-        assert [f">panel {i}</text>" in picture for i in range(count)] == [True] * count
-        sizes[count] = [float(re.search(f'{side}="([0-9.]+)pt"', picture)[1])
-                        for side in ("width", "height")]  # fmt: skip
-    assert sizes[5][0] == sizes[2][0]
-    assert sizes[5][1] == pytest.approx(3 * sizes[1][1])
+        for i, (file, alt) in enumerate(plot.pictures(record)):
+            picture = (tmp_path / file).read_text()
+            assert f">panel {i}</text>" in picture
+            assert alt == ("Lines" if count == 1 else f"Lines: panel {i}")
+            widths[count] = float(re.search('width="([0-9.]+)pt"', picture)[1])
+    # 700 pixels are the text of a page in a window of 1,280.
+    assert 2 * widths[3] * 96 / 72 < 700 < 2 * widths[1] * 96 / 72
 
 
 def test_the_projection_cost_is_bounded_for_random_and_for_leading_subspaces():

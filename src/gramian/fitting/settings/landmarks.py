@@ -72,8 +72,10 @@ def selector(given: LandmarksLike, n: int, sequential: bool = False) -> Selector
     sets with 500 and 2,000 landmarks, relative to uniform landmarks: the recursion has a test error
     of 0.94 and 0.97 on average, 1.03 and 1.01 at worst, in 1.24 and 1.0 times the CPU seconds of
     the fit. With ten landmarks it misses a cluster of 1 % of the rows in 2 % of the cases, uniform
-    sampling in 85 %. Pivoted Cholesky (test errors of 0.87 and 0.95) takes 1.9 to 2.4 times as long
-    and 8 n m bytes. See docs/benchmarks.md.
+    sampling in 85 %. Flat scores need no rule of their own: on six sets with 1,000 to 50,000 rows
+    its spectral error is 0.01 to 1.03 times the error of uniform landmarks, and where scores are
+    flat both differ less than two seeds of uniform landmarks. Pivoted Cholesky (test errors of 0.87
+    and 0.95) takes 1.9 to 2.4 times as long and 8 n m bytes. See docs/benchmarks.md.
     """
     if given is None or isinstance(given, Selector):
         return given
