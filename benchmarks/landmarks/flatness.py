@@ -91,8 +91,8 @@ def residual_norms(K: KernelOperator, residuals: list[Residual], steps: int) -> 
     return np.array([_largest(a, b[:-1]) for a, b in zip(alpha, beta, strict=True)])
 
 
-def _largest(diagonal: np.ndarray, beside: np.ndarray) -> float:
-    T = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+def _largest(diagonal: np.ndarray, off_diagonal: np.ndarray) -> float:
+    T = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
     return float(np.linalg.eigvalsh(T)[-1])
 
 

@@ -155,7 +155,7 @@ def anchor_of(heading: str) -> str:
 
 
 def introduction(name: str, records: list[Row]) -> list[str]:
-    """Return the lines above the sections of the items: what was counted, and their table."""
+    """Return the lines above the sections of the items: the counts of verdicts, and a table."""
     verdicts = [row["verdict"] for row in records]
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in get_args(Verdict) if v in verdicts)
     overview = [
