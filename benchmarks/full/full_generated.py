@@ -22,10 +22,10 @@ from ..lib.tables import Tables
 from ..lib.timing import clock
 
 TITLE = "Generated rows"
-FEATURES, BLOCK, PENALTY, TEST = 9, 250, 1e-8, 2000
+FEATURES, BLOCK, PENALTY, TEST = 9, 100, 1e-8, 2000
 """As many features as the rides of Taxi have."""
 
-ITERATIONS = {50_000: 200, 1_000_000: 10, 10_000_000: 4, 100_000_000: 2}
+ITERATIONS = {20_000: 200, 1_000_000: 10, 10_000_000: 4, 100_000_000: 2}
 """Iterations by the number of rows: a pass over all pairs with the fewest."""
 
 PASS_BYTES = 1 << 28
