@@ -150,7 +150,7 @@ def half_a_million(scale: Scale) -> Outcome:
         f"{last['minutes']} minutes",
         last["peak RSS, MB"] < 1000,
         "benchmark `full_memory`: 5e5 rows on two cores in place of 1e8 on a GPU; FALKON was not "
-        "part of it, see the next item",
+        "part of it, see the molecules",
         "more memory than planned",
         Plot(
             "figure 1", "Test error by minutes with half a million centers",
