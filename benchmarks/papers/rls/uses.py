@@ -160,29 +160,30 @@ def regression_with_features(scale: Scale) -> Outcome:
 
 def flat_scores(scale: Scale) -> Outcome:
     """From which size and unevenness of the scores RLS has smaller errors than uniform."""
-    rows = stored_rows("flatness", RATIOS)
-    flat = [row for row in rows if row["uneven"] < FLAT]
-    others = [row for row in rows if row["uneven"] >= FLAT]
-    spread = max(row["uniform, worst"] for row in flat)
+    every = stored_rows("flatness", RATIOS)
+    rows, few = ([r for r in every if (r["m"] > FEW) == many] for many in (True, False))
+    flat, others = ([r for r in rows if (r["uneven"] < FLAT) == low] for low in (True, False))
     by_rows = [
         f"n = {n:,}: {describe_ratios([row for row in rows if row['n'] == n])}"
         for n in dict.fromkeys(row["n"] for row in rows)
     ]
     panels = []
     for key, title in (("rls", "RLS"), ("auto", "accelerated")):
-        usual = [row for row in rows if row["m"] > FEW]
         lines: dict[str, Line] = {}
-        for row in usual:
+        for row in rows:
             lines.setdefault(row["set"], []).append((row["n"], row[key]))
         panels.append(Panel("rows n", "error over uniform", lines, title, "xy"))
+    worst = max(few, key=lambda row: row["auto"])
     return judge_cause(
-        f"error over the median of uniform landmarks, least to largest of six sets: "
-        f"{'; '.join(by_rows)}; where scores are flat (unevenness below {FLAT:g}) "
-        f"{describe_ratios(flat)}, by seed up to {spread:.2f} for uniform landmarks",
+        f"error over the median of uniform landmarks, least to largest of six sets, as many "
+        f"landmarks as \"auto\" takes: {'; '.join(by_rows)}. Of these with flat scores (unevenness "
+        f"below {FLAT:g}): {describe_ratios(flat)}. {FEW} landmarks: {describe_ratios(few)}, the "
+        f"largest on {worst['set']} with {worst['n']:,} rows",
         max(row["rls"] for row in others) < 1 and max(row["auto"] for row in rows) <= 1.05,
-        f"benchmark `flatness`, as many landmarks as \"auto\" takes, and {FEW}: from an unevenness "
-        f"of {min(row['uneven'] for row in others):.2f} and 1,000 rows on RLS is below uniform; at "
-        "no size and flatness is the accelerated recursion 5 % above: \"auto\" needs no rule",
+        f"benchmark `flatness`: with as many landmarks as \"auto\" takes RLS is below uniform from "
+        f"1,000 rows and an unevenness of {min(row['uneven'] for row in others):.2f} on, and equal "
+        "within the spread of seeds where scores are flat. A rule by flatness would lose: with the "
+        "same unevenness, gains are large or none. Few landmarks of few rows need not gain",
         "benchmark `flatness`: uniform landmarks have smaller errors in some cases",
         Plot("figure 2 flat scores", "Error of RLS over uniform by rows, plain and accelerated",
              panels),
@@ -192,7 +193,7 @@ def flat_scores(scale: Scale) -> Outcome:
 def describe_ratios(rows: list[Row]) -> str:
     """Return the least and the largest error over uniform's, of both recursions."""
     ends = [(min(row[key] for row in rows), max(row[key] for row in rows)) for key in RECURSIONS]
-    plain, fast = (f"{low:.2g} to {high:.2g}" for low, high in ends)
+    plain, fast = (f"{low:.2f} to {high:.2f}" for low, high in ends)
     return f"{plain}, accelerated {fast}"
 
 
