@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.ticker import LogFormatter, NullFormatter
+from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
 
 from ..lib import plots
 from ..lib.results import Row
@@ -19,6 +19,9 @@ MOST_POINTS = 60
 ALONE, SIDE_BY_SIDE = (4.2, 3.1), (3.5, 2.7)
 """Inches of a picture, and of each of several, two of which fit next to each other on a page."""
 
+MOST_NAMES = 6
+"""Most lines whose names are next to them."""
+
 MOST_TICKS = 6
 """Most ticks at the points themselves along a logarithmic axis."""
 
@@ -26,6 +29,9 @@ COLORS = (
     "#0072b2", "#d55e00", "#009e73", "#7f7f7f", "#cc79a7", "#e69f00", "#56b4e9", "#222222",
     "#8c6bb1", "#a6192e", "#b8860b",
 )  # fmt: skip
+
+FEW_DECADES = 100
+"""Ratio of the ends of a logarithmic axis below which ticks between powers of ten have labels."""
 
 Line = list[tuple[float, float]]
 
@@ -139,7 +145,9 @@ def draw_panel(axis: Any, panel: Row) -> None:
     set_scales(axis, panel)
     axis.set(title=panel["title"], xlabel=panel["x"], ylabel=panel["y"])
     if not panel["ranges"] and (len(names) > 1 or names[0]):
-        axis.legend(fontsize=7)
+        # Many names would cover the lines.
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.27), "ncols": 2}
+        axis.legend(fontsize=7, **(below if len(names) > MOST_NAMES else {}))
 
 
 def set_scales(axis: Any, panel: Row) -> None:
@@ -151,6 +159,20 @@ def set_scales(axis: Any, panel: Row) -> None:
     if "x" in panel["log"]:
         axis.set_xscale("log")
         axis.xaxis.set_minor_formatter(NullFormatter())
+        low, high = axis.get_xlim()
+        if high < FEW_DECADES * low:
+            # One or two powers of ten do not show the scale.
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+            axis.xaxis.set_minor_formatter("{x:g}")
         ticks = sorted({point[0] for line in panel["lines"].values() for point in line})
         if len(ticks) <= MOST_TICKS:
-            axis.set_xticks(ticks, [f"{t:,.0f}" if t >= 100 else f"{t:.3g}" for t in ticks])
+            axis.set_xticks(ticks, [describe_tick(tick) for tick in ticks])
+            axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def describe_tick(tick: float) -> str:
+    """Return a number in few characters."""
+    if tick >= 1e6:
+        return f"{tick:.0e}".replace("e+0", "e")
+    return f"{tick:,.0f}" if tick >= 100 else f"{tick:.3g}"
