@@ -31,7 +31,7 @@ SEEDS = {1000: 10, 2000: 10, 5000: 6, 10_000: 4, 20_000: 3, 50_000: 1}
 """Seeds by the number of rows."""
 
 FEW, FEW_ROWS = 100, 5000
-"""A small number of landmarks, with at most so many rows."""
+"""A small number of landmarks, and the most rows with which it is measured."""
 
 STEPS = 10
 """Steps of the Lanczos method."""

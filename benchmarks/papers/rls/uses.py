@@ -163,10 +163,10 @@ def flat_scores(scale: Scale) -> Outcome:
     every = stored_rows("flatness", RATIOS)
     rows, few = ([r for r in every if (r["m"] > FEW) == many] for many in (True, False))
     flat, others = ([r for r in rows if (r["uneven"] < FLAT) == low] for low in (True, False))
-    by_rows = [
-        f"n = {n:,}: {describe_ratios([row for row in rows if row['n'] == n])}"
-        for n in dict.fromkeys(row["n"] for row in rows)
-    ]
+    by_rows = []
+    for n in dict.fromkeys(row["n"] for row in rows):
+        of = [row for row in rows if row["n"] == n]
+        by_rows.append(f"n = {n:,}, {len(of)} set{'s' * (len(of) > 1)}: {describe_ratios(of)}")
     panels = []
     for key, title in (("rls", "RLS"), ("auto", "accelerated")):
         lines: dict[str, Line] = {}
@@ -175,7 +175,7 @@ def flat_scores(scale: Scale) -> Outcome:
         panels.append(Panel("rows n", "error over uniform", lines, title, "xy"))
     worst = max(few, key=lambda row: row["auto"])
     return judge_cause(
-        f"error over the median of uniform landmarks, least to largest of six sets, as many "
+        f"error over the median of uniform landmarks, least to largest of the sets, as many "
         f"landmarks as \"auto\" takes: {'; '.join(by_rows)}. Of these with flat scores (unevenness "
         f"below {FLAT:g}): {describe_ratios(flat)}. {FEW} landmarks: {describe_ratios(few)}, the "
         f"largest on {worst['set']} with {worst['n']:,} rows",
