@@ -397,7 +397,7 @@ OF_LANDMARKS = {
     "a factor of another size": lambda h, t: t.update(
         {"variance.T": xp.copy(t["variance.T"][:, 1:])}
     ),
-    "a factor that is none": lambda h, t: xp.zero_(t["variance.R"]),
+    "a factor that is none": lambda h, t: t["variance.R"].fill(0.0),
     "an index beyond": lambda h, t: xp.add_(t["variance.index"], 5),
     "an index below": lambda h, t: xp.subtract_(t["variance.index"], 1),
     "an index of fractions": lambda h, t: t.update(

@@ -77,7 +77,7 @@ def with_error_scale(
     # 2. The ridge, and the scale of each row by the others.
     number = max(range(len(model.parts)), key=lambda k: model.shares[k])
     part, level = model.parts[number], local.mean(axis=0)
-    index = xp.sort(rng.permutation(n)[:CHOICE_ROWS])
+    index = xp.sort(rng.sample(n, CHOICE_ROWS))
     weights = xp.ones(n, xp.float64) if data.weights is None else xp.to_float64(data.weights)
     shift, local_scales = _choose(
         part, data, index, local - level, exponent * log_v, errors, weights
