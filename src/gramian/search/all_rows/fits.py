@@ -19,7 +19,7 @@ from .full_fit import DIRECT_ROWS, FullFit, full_fit
 from .metric_rounds import flatter, next_round
 from .walk import Walk
 
-SEES_MORE = 0.5
+SEES_MORE = 0.8
 """Ratio of the loss with all rows to the loss of a sample below which metrics are refitted."""
 
 LANDMARK_COUNTS = (6000, 5000, 4000, 3000, 2500, 2000, 1500, 1000, 700)
@@ -149,9 +149,10 @@ def _landmarks(search: SearchState, stem: Stem) -> Iterator[Trial]:
 def _sees_more(search: SearchState, fit: FullFit) -> bool:
     """Return whether all rows lower the loss so much that a metric of all rows pays.
 
-    Measured with 20 s on 14 data sets: metrics from all rows reduced the error of pumadyn32nm to a
-    third, of airfoil and higgs_11k by 1 to 2 percent, and of the others, whose loss fell less, not
-    at all.
+    Metrics from all rows reduce the error of pumadyn32nm and loans_full_schema to a third, and of
+    few other tables, by 1 to 2 %. With a limit of 0.5 loans_full_schema was just below it with
+    10 s, and just above it with 30 s, with twice the error. Of 14 other tables, with 10 and 30 s,
+    13 change by less than 1 % for the higher limit, and one by 1.8 %.
     """
     learns = search.space.machine is not None and search.material.X.shape[1] > 1
     return learns and fit.loss < SEES_MORE * fit.stem.loss
