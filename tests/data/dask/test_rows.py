@@ -132,8 +132,11 @@ def test_bits_do_not_depend_on_where_rows_are_kept(client, folder):
     rows = DaskRows.open(folder, NAMES, client=client)
     assert found[0].score(rows, rows.column("y")) == pytest.approx(found[0].score(FRAME, Y))
     # The solver of remote rows: local ones would have a factor of all rows.
-    here = KernelRidge("gaussian", **SETTINGS).set_params(solver=Falkon("landmarks")).fit(X, Y)
-    np.testing.assert_allclose(found[0].predict(NEW), here.predict(X[:100]), atol=2e-3)
+    # With a penalty at which float32 sums in another order change predictions by less than 1e-4.
+    smooth = SETTINGS | {"penalty": 1e-3}
+    remote = KernelRidge("gaussian", **smooth).fit(rows, rows.column("y"))
+    here = KernelRidge("gaussian", **smooth).set_params(solver=Falkon("landmarks")).fit(X, Y)
+    np.testing.assert_allclose(remote.predict(NEW), here.predict(X[:100]), atol=2e-4)
     assert found[0].score(FRAME, Y) > 0.99
 
 
