@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from gramian.fitting.choice.choose import candidates
 from gramian.fitting.choice.comparison import Scored, best_of, first_of_ties
 from gramian.fitting.choice.leave_one_out import LeaveOneOut, merge_rows
 from gramian.fitting.inputs.training_data import training_targets
+from gramian.fitting.settings.resolve import kernel_for
 from gramian.paths import leave_one_out_formula
 from gramian.paths.leave_one_out_formula import Spectrum, leave_one_out
 from gramian.solvers import PCG, Direct, Falkon
@@ -414,3 +417,16 @@ def test_kernels_of_features_that_are_mixed_or_sparse() -> None:
 
     assert names()[-1] == names(mapped=factors)[-1] == "L1Laplacian"
     assert "L1Laplacian" not in names(mapped=mixed) + names(sparse=True)
+
+
+def test_the_median_distance_of_many_rows_takes_no_memory_for_each():
+    """The client of a cluster has no number for each of its rows."""
+    n, X = 3_000_000, np.random.default_rng(0).standard_normal((5000, 2))
+    rows = SimpleNamespace(shape=(n, 2), take=lambda index: X[: len(index)])
+    tracemalloc.start()
+    try:
+        kernel = kernel_for(kernels.Gaussian("median"), rows, RandomStream(0))
+        assert tracemalloc.get_traced_memory()[1] < 8 * n / 2
+    finally:
+        tracemalloc.stop()
+    assert 1.0 < kernel.lengthscale < 2.0

@@ -107,10 +107,9 @@ def kernel_for(kernel: Kernel, rows: RowSource, rng: RandomStream, name: str = "
     """Return the kernel for these rows, with numeric lengthscales; check its number of features."""
     check_features(kernel, rows, name)
     n = rows.shape[0]
-    index = xp.arange(n)
-    if n > MEDIAN_SAMPLE:
-        # With replacement, and repeats left out: a permutation would take 8 n bytes.
-        index = xp.unique(rng.integers(n, size=(MEDIAN_SAMPLE,)))
+    # With replacement, and repeats left out: numbers of all rows would take 8 n bytes.
+    is_small = n <= MEDIAN_SAMPLE
+    index = xp.arange(n) if is_small else xp.unique(rng.integers(n, size=(MEDIAN_SAMPLE,)))
     sample = rows.take(index)
     kernel.check_layout(sample)
     return kernel.resolve(dense(sample))
