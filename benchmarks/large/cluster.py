@@ -52,10 +52,13 @@ LAKE = "lake1e8"
 
 NOTES = f"""\
 Workers are processes of one thread on this machine (two cores), which it shares with their client.
-Passes over 4 million rows, cells, the memory of a collection and fits to 100 million rows are of 24
-November 2026 (commit d9528e5), when nothing else ran, except beside passes over 4 million rows,
-which took longer by the clock for that: 8.25 and 8.55 s with 4,000 landmarks before. All else is of
-28 November, beside ten other processes: a worker had an eighth to a sixth of a core, which makes
+Passes over 4 million rows, cells, the memory of a collection and the fit to 100 million rows
+without Dask are of 24 November 2026 (commit d9528e5), when nothing else ran, except beside passes
+over 4 million rows, which took longer by the clock for that: 8.25 and 8.55 s with 4,000 landmarks
+before.
+The fit to 100 million rows with two workers is of 28 November on a virtual Zen 5, on which nothing
+else ran; it took 174 s on 24 November on a virtual Zen 4, and the cause is not known. All else is
+of 28 November, beside ten other processes: a worker had an eighth to a sixth of a core, which makes
 seconds by the clock up to ten times longer, and CPU seconds of a pass up to 14 %. Messages of Dask
 come by the clock, 7 kB/s, so that slow passes send more.
 {FEATURES} normal float32 features in Parquet files, FALKON with a Gaussian kernel.
