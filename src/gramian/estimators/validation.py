@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .. import _arrays as xp
 from .._arrays import Array, RandomStream
 from .._messages.checks import join_words
+from .._messages.errors import ParameterError
 from .._parameters.types import RandomState
 from ..data import (
     RowNumbers,
@@ -377,3 +378,10 @@ def generators(random_state: RandomState, count: int) -> list[RandomStream]:
     state = check_random_state(random_state)
     seeds = state.randint(2**31 - 1, size=count)
     return [RandomStream(int(seed)) for seed in seeds]
+
+
+def is_by_errors(return_std: Any) -> bool:
+    """Return whether deviations by errors are requested; raise ValueError for any other text."""
+    if isinstance(return_std, str) and return_std != "errors":
+        raise ParameterError("return_std", return_std, "False, True or 'errors'")
+    return isinstance(return_std, str)

@@ -33,7 +33,7 @@ from ..base import restore_on_error
 from ..types import Columns, Deviations, Read, RowsLike, TargetsLike, Weights
 from .fit import fit_model, warn_of
 from .regressor import KernelRidge
-from .regressor_methods import KernelRegressor, is_by_errors
+from .regressor_methods import KernelRegressor
 
 ALL_ROWS = 10_000
 """Rows up to which ``landmarks="auto"`` takes all rows as centers."""
@@ -231,7 +231,7 @@ class GaussianProcess(KernelRegressor):
         """
         if return_std and return_cov:
             raise ValueError("return_std=True and return_cov=True cannot be combined; give one")
-        if is_by_errors(return_std):
+        if validation.is_by_errors(return_std):
             if not include_noise:
                 raise ValueError("deviations by errors include the noise; give return_std=True")
             return super().predict(X, return_std)

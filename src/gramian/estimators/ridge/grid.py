@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._messages.checks import as_count
 from ..._messages.errors import ParameterError
+from .. import validation
 from ..types import Deviations, RowsLike
 
 GRID_BLOCK_ROWS = 1 << 14
@@ -114,7 +115,7 @@ def predict_grid(
     offsets = _offsets(step, len(axes), as_count(average, "average"))
     has_covariance = bool(return_std) and average > 1
     if has_covariance and (
-        return_std == "errors" or getattr(estimator, "_calibrates_deviations", True)
+        validation.is_by_errors(return_std) or getattr(estimator, "_calibrates_deviations", True)
     ):
         raise ValueError(
             "the deviation of a mean needs covariances, which a GaussianProcess has; fit one with "

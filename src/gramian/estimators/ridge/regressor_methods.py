@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import fitting
 from ..._messages.checks import as_share
-from ..._messages.errors import ParameterError
 from ...data import as_columns, is_collection
 from ...fitting import FitSettings, Generators, TrainingData
 from ...fitting.inputs.training_data import training_targets
@@ -117,7 +116,7 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         the deviations.
         """
         # Deviations may change the model first, which a lazy result could not do.
-        by_errors = is_by_errors(return_std)
+        by_errors = validation.is_by_errors(return_std)
         if is_collection(X) and not return_std:
             return lazily(self, "predict", X)
         values = self._squeeze_target(self._predict(X))
@@ -271,10 +270,3 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
 
     def _squeeze_target(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_dimensional and values.shape[1] == 1 else values
-
-
-def is_by_errors(return_std: Any) -> bool:
-    """Return whether deviations by errors are requested; raise ValueError for any other text."""
-    if isinstance(return_std, str) and return_std != "errors":
-        raise ParameterError("return_std", return_std, "False, True or 'errors'")
-    return isinstance(return_std, str)
