@@ -382,6 +382,16 @@ class TestBudgets:
         assert used[0][0] == 0 < used[1][0] < used[2][0]
         assert used[1][1] <= 2.5e5 < used[2][1]
 
+    @pytest.mark.parametrize("budget", [1.2e6, 1.6e6, 2e6, 3e6])
+    def test_rounds_of_all_rows_leave_evaluations_for_the_last_fit(self, budget, monkeypatch):
+        monkeypatch.setattr(on_all_rows, "_sees_more", lambda search, fit: True)
+        monkeypatch.setattr(on_all_rows, "ROUND_GAIN", math.inf)
+        X = rows(300)
+        space = Space(machine=RecursiveFeatureMachine(rounds=2), fits=20)
+        found = fitted(X, smooth(X), space, budget=Budget(evaluations=budget))
+        assert found.evaluations <= budget
+        assert all(member.all_rows for member in found.members)
+
     def test_a_larger_budget_is_used(self):
         X = rows(200)
         errors = []

@@ -143,6 +143,12 @@ def _width(material: Material, stem: Stem) -> int:
     return d if map_ is None or map_.matrix is None else map_.matrix.shape[1]
 
 
+def of_round(material: Material, gradient_rows: int) -> float:
+    """Return the kernel evaluations of the gradients from which a round learns its metric."""
+    trains = [len(split.train) for split in material.splits]
+    return float(sum(min(gradient_rows, n) * n for n in trains))
+
+
 def of_refit(material: Material) -> float:
     """Return the kernel evaluations of the last fit to all rows."""
     n = float(len(material.X))
