@@ -51,8 +51,8 @@ def test_the_sample_is_fitted_whole_where_cells_are_no_better(wins, monkeypatch)
     assert list(automatic._by_cells(noise, Told())) == ["screen"]
 
 
-@pytest.mark.parametrize(("loss", "count"), [(0.9, 1), (1.0, 0), (float("nan"), 0)])
-def test_cells_are_taken_where_their_error_is_below_that_of_the_sample(loss, count, monkeypatch):
+@pytest.mark.parametrize(("loss", "count"), [(0.9, 1), (1.04, 1), (1.06, 0), (float("nan"), 0)])
+def test_cells_are_taken_unless_the_sample_has_a_clearly_smaller_error(loss, count, monkeypatch):
     for name in ("importances", "CellCenters"):
         monkeypatch.setattr(larger_fit, name, lambda *_: None)
     by_cells = MagicMock(models=[MagicMock()], weights=[1.0])
