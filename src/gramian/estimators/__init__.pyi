@@ -8,10 +8,10 @@ from .io import load as load
 from .leverage import effective_dimension as effective_dimension
 from .leverage import leverage_scores as leverage_scores
 from .ridge.classifier import KernelRidgeClassifier as KernelRidgeClassifier
+from .ridge.fit import Plan as Plan
 from .ridge.gaussian_process import GaussianProcess as GaussianProcess
 from .ridge.gradient_enhanced import GradientEnhancedRidge as GradientEnhancedRidge
 from .ridge.grid import Grid as Grid
-from .ridge.plan import Plan as Plan
 from .ridge.regressor import KernelRidge as KernelRidge
 from .search.classifier_cv import KernelRidgeClassifierCV as KernelRidgeClassifierCV
 from .search.regressor_cv import KernelRidgeCV as KernelRidgeCV

@@ -83,7 +83,7 @@ def rows(X: RowsLike) -> RowSource:
 
 
 def training_rows(
-    estimator: BaseEstimator, X: RowsLike, y: Any, settings: FitSettings, **y_checks: Any
+    estimator: BaseEstimator, X: RowsLike, y: Any, settings: FitSettings, *, y_numeric: bool = False
 ) -> tuple[RowSource, Any]:
     """Return rows and targets, and set ``n_features_in_`` and ``feature_names_in_``.
 
@@ -104,7 +104,7 @@ def training_rows(
         return objects, y
     if _is_plain(X, y):
         return _source(estimator, X), y
-    if y_checks.get("y_numeric"):
+    if y_numeric:
         _refuse_labels(estimator, y)
     if not is_source(X):
         # Before `validate_data`, which converts a frame of mixed types to one type, and has then
@@ -112,7 +112,7 @@ def training_rows(
         warn_of_rounded_columns(X)
         X, y = validate_data(
             estimator, X, y, dtype="numeric", accept_sparse="csr", multi_output=True,
-            ensure_all_finite=False, **y_checks,
+            ensure_all_finite=False, y_numeric=y_numeric,
         )  # fmt: skip
         rows = as_rows(X)
         check_finite(rows)  # scikit-learn's words would send to other libraries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,8 +13,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ... import fitting
-from ..._arrays import RandomStream
+from ... import _arrays as xp
+from ... import data, fitting
+from ..._arrays import Array, RandomStream
 from ..._arrays.random import seeded_words
 from ..._messages.checks import as_bytes
 from ..._parallel.machine import machine_memory
@@ -26,7 +28,7 @@ from ..._parameters.types import (
     RandomState,
 )
 from ...conformal import ConformalMethod
-from ...data import RowSource
+from ...data import RowNumbers, RowSource
 from ...engines import Engine
 from ...fitting import FitSettings, Fitted, Generators, TrainingData
 from ...fitting.inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
@@ -36,7 +38,7 @@ from ...metric import Metric
 from ...model import BlendModel, Model
 from ...solvers import Solver, StopReason
 from ...solvers.base import solvers
-from .. import validation
+from .. import tables, validation
 from ..base import (
     check_names,
     describe_kernel,
@@ -47,7 +49,7 @@ from ..base import (
     set_parameters,
     squeeze_coef,
 )
-from ..types import RowsLike
+from ..types import Columns, Groups, Read, RowsLike, TargetsLike, Weights
 from .prediction import feature_importances, prediction_engine
 
 BLOCK_BYTES = 1 << 30
@@ -75,6 +77,7 @@ class KernelRidgeModel(BaseEstimator):
     solver_settings_: dict[str, Any]
     engine_: Engine
     objects_: list[Any]
+    classes_: np.ndarray
     penalty_: float | np.ndarray
     path_: list[PathRow] | None
     kernel_: KernelLike | tuple[Kernel, ...]
@@ -350,6 +353,51 @@ class KernelRidgeModel(BaseEstimator):
     def _penalties(self) -> tuple[float, ...]:
         """Return the penalty of each model; raise ValueError without a closed form."""
         return self._fitted.closed_form()
+
+    # --- training data -------------------------------------------------------------------------
+
+    def _load_rows(
+        self,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights,
+        settings: FitSettings,
+        rng: Generators,
+        *,
+        columns: Columns,
+        drop_missing_target: bool,
+        read: Read,
+        groups: Groups = None,
+        order: Groups = None,
+    ) -> fitting.Whole:
+        """Return all rows of a fit, before the calibration split."""
+        X = tables.with_read_options(X, y, read)
+        y = tables.named_targets(X, y)
+        is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
+        self._by_name = is_named and not is_function(self.kernel)
+        if self._by_name:
+            roles = (sample_weight, groups)
+            table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
+            table, weights = self._read_table(table, sample_weight)
+            labels = self.classes_ if is_classifier(self) else None
+            return fitting.whole_of(table, settings, rng, labels=labels, weights=weights)
+        is_numeric = not is_classifier(self)
+        rows, y = validation.training_rows(self, X, y, settings, y_numeric=is_numeric)
+        training = self._read_rows(rows, y, sample_weight)
+        medians = validation.medians_of(rows, self._names())
+        return fitting.WholeRows(replace(training, medians=medians), settings)
+
+    @abstractmethod
+    def _read_table(self, table: data.TrainingTable, sample_weight: Weights) -> tuple[Any, Any]:
+        """Return a table with checked targets, and the weights of its rows."""
+
+    @abstractmethod
+    def _read_rows(self, rows: RowSource, y: RowNumbers, sample_weight: Weights) -> TrainingData:
+        """Return rows as training data, with targets of the kind of the estimator."""
+
+    @abstractmethod
+    def _encode_targets(self, y: Any, dtype: xp.DType) -> Array:
+        """Return values of targets, such as of a `Validate` callback, as the fit takes them."""
 
     # --- refits --------------------------------------------------------------------------------
 

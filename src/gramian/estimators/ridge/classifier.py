@@ -5,29 +5,22 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ... import _arrays as xp
-from ..._arrays import Array
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...conformal import ConformalMethod
-from ...fitting import Generators
-from ...fitting.inputs.training_data import class_codes
-from .. import tables
 from ..base import restore_on_error
-from ..types import ClassWeight, Columns, Labels, Read, RowsLike, TargetsLike, Weights
-from . import plan as planning
-from .classifier_methods import KernelClassifier, as_column
-from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
+from ..types import ClassWeight, Labels, RowsLike, TargetsLike, Weights
+from .classifier_methods import KernelClassifier
+from .fit import SingleFit, continue_fit, more_rows, solver_streams, warn_of
 
 
 # The parameters of a fit, with their types and defaults, are declared in
 # `_parameters/fit_parameters.py`: the class inherits them, and adds fields of its own.
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifier(KernelClassifier, FitParameters):
+class KernelRidgeClassifier(KernelClassifier, SingleFit, FitParameters):
     """Classification by kernel ridge regression on class codes.
 
     With k > 2 classes, each class has a target of 1 for its rows and -1 / (k - 1) for other rows,
@@ -94,65 +87,6 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
     random_state: RandomState = None
     class_weight: ClassWeight = None
 
-    plan = planning.plan
-    check_memory = planning.check_memory
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: TargetsLike,
-        sample_weight: Weights = None,
-        *,
-        columns: Columns = None,
-        drop_missing_target: bool = False,
-        read: Read = None,
-    ) -> KernelRidgeClassifier:
-        """Fit the classifier to rows and labels.
-
-        Parameters
-        ----------
-        X : as in `KernelRidge.fit`
-        y : str, or array-like of shape (n,)
-            The name of a column of X, or labels of at least two classes: numbers, strings or
-            booleans.
-        sample_weight : str or array-like of shape (n,), optional
-            The name of a column of X, or values.
-        columns : sequence of str, optional
-            Columns of a table to learn from; all others by default.
-        drop_missing_target : bool, default=False
-            Whether to leave out rows of a table without a target, with a warning.
-        read : dict or ReadOptions, optional
-            How to read a table, such as ``{"separator": ";", "types": {"zip": "category"}}``: see
-            `gramian.data.ReadOptions`. The model stores it, and reads new files alike.
-
-        Returns
-        -------
-        KernelRidgeClassifier
-            Itself. If fitting fails, the last fit is kept.
-
-        Raises
-        ------
-        ValueError
-            If there is one class only, or the input or a parameter cannot be used; if a column of
-            a file or a table, or any that has a name, equals the labels in every row.
-        """
-        settings, rng = self._settings(), Generators.from_random_state(self._state())
-        with restore_on_error(self):
-            X = tables.with_read_options(X, y, read)
-            whole_rows, classes = self._classification_data(
-                X, y, sample_weight, columns, settings, rng, None, drop_missing_target
-            )
-
-            # Labels of a `Validate` callback become codes of the training classes, known only now.
-            def encode(labels: ArrayLike, dtype: xp.DType) -> Array:
-                return class_codes(np.asarray(labels), classes, dtype)
-
-            fitted = fit_model(self, whole_rows, encode, rng)
-            self.classes_ = classes
-            warn_of(UserWarning, fitted.end_of_path())
-            warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())
-        return self
-
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
@@ -180,9 +114,8 @@ class KernelRidgeClassifier(KernelClassifier, FitParameters):
         with restore_on_error(self):
             rows, y = more_rows(self, X, y)
             known_classes = _known_classes(classes, getattr(self, "classes_", None))
-            data, _ = self._encode_classes(rows, as_column(y), sample_weight, known_classes)
+            data = self._read_rows(rows, y, sample_weight, known_classes)
             fitted = continue_fit(self, settings, data)
-            self.classes_ = known_classes
             warn_of(ConvergenceWarning, fitted.stall_warning())
         return self
 

@@ -13,16 +13,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ... import _arrays as xp
-from ... import fitting
+from ... import data
 from ..._arrays import Array
 from ..._messages.checks import as_share
 from ...data import RowNumbers, RowSource, RowWeights, as_columns, is_collection
 from ...data.sources.as_rows import align_collection
-from ...fitting import FitSettings, Generators, TrainingData
-from ...fitting.inputs.training_data import classes_of, coded_data
+from ...fitting import TrainingData
+from ...fitting.inputs.training_data import class_codes, classes_of, coded_data
 from .. import tables, validation
-from ..base import is_function, lazily
-from ..types import ClassWeight, Columns, Groups, RowsLike, TargetsLike, Values, Weights
+from ..base import lazily
+from ..types import ClassWeight, Columns, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
 from .score import is_streamed, remote_accuracy, rows_and_truth
@@ -32,48 +32,27 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
     """Base of the classifiers that fit once or search, with predictions and scores."""
 
     class_weight: ClassWeight
-    classes_: np.ndarray
 
-    def _classification_data(
-        self,
-        X: RowsLike,
-        y: TargetsLike,
-        sample_weight: Weights,
-        columns: Columns,
-        settings: FitSettings,
-        rng: Generators,
-        groups: Groups = None,
-        drop_missing_target: bool = False,
-        order: Groups = None,
-    ) -> tuple[fitting.Whole, np.ndarray]:
-        """Return all rows of a fit, before the calibration split, and the classes."""
-        y = tables.named_targets(X, y)
-        is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
-        self._by_name = is_named and not is_function(self.kernel)
-        if not self._by_name:
-            rows, y = validation.training_rows(self, X, y, settings)
-            sample_weight = align_collection(rows, sample_weight)
-            data, classes = self._encode_classes(rows, as_column(y), sample_weight)
-            data = replace(data, medians=validation.medians_of(rows, self._names()))
-            return fitting.WholeRows(data, settings), classes
-        roles = (sample_weight, groups)
-        table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
-        labels = as_column(table.y)
+    def _read_table(self, table: data.TrainingTable, sample_weight: Weights) -> tuple[Any, Any]:
+        table = replace(table, y=as_column(table.y))
         sample_weight = align_collection(table.table, tables.kept_weights(table, sample_weight))
-        weights, classes = self._weights_and_classes(labels, sample_weight)
-        table = replace(table, y=labels)
-        return fitting.whole_of(table, settings, rng, labels=classes, weights=weights), classes
+        weights, self.classes_ = self._weights_and_classes(table.y, sample_weight)
+        return table, weights
 
-    def _encode_classes(
+    def _read_rows(
         self,
         rows: RowSource,
         y: RowNumbers,
         sample_weight: Weights,
         known: np.ndarray | None = None,
-    ) -> tuple[TrainingData, np.ndarray]:
-        """Return the data with class codes as targets, and the classes."""
-        weights, classes = self._weights_and_classes(y, sample_weight, known)
-        return coded_data(rows, y, classes, weights, self._names()), classes
+    ) -> TrainingData:
+        """Return training data with class codes as targets, and set ``classes_``."""
+        sample_weight, y = align_collection(rows, sample_weight), as_column(y)
+        weights, self.classes_ = self._weights_and_classes(y, sample_weight, known)
+        return coded_data(rows, y, self.classes_, weights, self._names())
+
+    def _encode_targets(self, y: Any, dtype: xp.DType) -> Array:
+        return class_codes(np.asarray(y), self.classes_, dtype)
 
     def _weights_and_classes(
         self, y: RowNumbers, sample_weight: Weights, known: np.ndarray | None = None
@@ -189,7 +168,10 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         """
         if is_collection(X):
             return lazily(self, "predict", X)
-        return chosen_labels(self.decision_function(X), self.classes_)
+        values = self.decision_function(X)
+        # Of two classes, the second one if the only value is positive.
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[best]
 
     def score(
         self, X: RowsLike, y: TargetsLike | None = None, sample_weight: Weights = None
@@ -205,12 +187,6 @@ class KernelClassifier(ClassifierMixin, KernelRidgeModel):
         if is_streamed(arguments[0]):
             return remote_accuracy(self, *arguments)
         return float(super().score(*arguments))
-
-
-def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return, for each row, the class of the largest value; of two, the second if positive."""
-    best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-    return classes[best]
 
 
 def weights_of_classes(

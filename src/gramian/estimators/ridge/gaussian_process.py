@@ -25,10 +25,9 @@ from ..._parameters.types import (
 )
 from ...data import Standardizer, as_rows
 from ...fitting import FitSettings, Generators, TrainingData
-from ...fitting.inputs.training_data import target_tensor
 from ...kernels import hyperparameters
 from ...model import KernelModel
-from .. import tables, validation
+from .. import validation
 from ..base import restore_on_error
 from ..types import Columns, Deviations, Read, RowsLike, TargetsLike, Weights
 from .fit import fit_model, warn_of
@@ -162,10 +161,10 @@ class GaussianProcess(KernelRegressor):
         settings, rng = self._settings(), Generators.from_random_state(self._state())
         noise, weights = self._row_noise(sample_weight)
         with restore_on_error(self):
-            X = tables.with_read_options(X, y, read)
-            whole_rows = self._regression_data(
-                X, y, weights, columns, settings, rng, None, drop_missing_target
-            )
+            whole_rows = self._load_rows(
+                X, y, weights, settings, rng, columns=columns, read=read,
+                drop_missing_target=drop_missing_target,
+            )  # fmt: skip
             divided = whole_rows.without(None)
             data, settings = divided.train, divided.settings
             if noise is not None:
@@ -173,7 +172,7 @@ class GaussianProcess(KernelRegressor):
                 settings = settings.with_values(penalty=penalty)
             if self.landmarks == "auto" and len(data.rows) <= ALL_ROWS:
                 settings = settings.with_values(landmarks=None)
-            fit_model(self, fitting.WholeRows(data, settings), target_tensor, rng)
+            fit_model(self, fitting.WholeRows(data, settings), rng)
             level = self.penalty_ * data.total * self._scales**2
             self.noise_ = float(level[0]) if len(level) == 1 else level
             shift = float(self.penalty_ * data.total)
@@ -310,14 +309,11 @@ class GaussianProcess(KernelRegressor):
         check_is_fitted(self)
         values = np.asarray(self.theta_ if theta is None else theta, dtype=np.float64)
         if values.shape != self.theta_.shape:
-            form = f"{len(self.theta_)} logarithms, one for each of {list(self._theta_names)}"
+            names = [*hyperparameters(self._part.kernel), "noise"]
+            form = f"{len(self.theta_)} logarithms, one for each of {names}"
             raise ParameterError("theta", theta, form)
         data, _ = self._system("the marginal likelihood")
         return fitting.log_likelihood(self._part, data, values, with_gradient=eval_gradient)
-
-    @property
-    def _theta_names(self) -> tuple[str, ...]:
-        return (*hyperparameters(self._part.kernel), "noise")
 
     @property
     def _part(self) -> KernelModel:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from ..._parameters.fit_parameters import FitParameters
 from ..._parameters.types import *  # `get_type_hints` looks for types of inherited fields here
 from ...conformal import ConformalMethod
-from ...fitting import Generators, TrainingData
-from ...fitting.inputs.training_data import target_tensor, training_targets
-from .. import tables, validation
 from ..base import restore_on_error
-from ..types import Columns, Read, RowsLike, TargetsLike, Weights
-from . import plan as planning
-from .fit import continue_fit, fit_model, more_rows, solver_streams, warn_of
+from ..types import RowsLike, TargetsLike, Weights
+from .fit import SingleFit, continue_fit, more_rows, solver_streams, warn_of
 from .regressor_methods import KernelRegressor
 
 
 # The parameters of a fit, with their types and defaults, are declared in
 # `_parameters/fit_parameters.py`: the class inherits them, and adds fields of its own.
 @dataclass(eq=False, repr=False)
-class KernelRidge(KernelRegressor, FitParameters):
+class KernelRidge(KernelRegressor, SingleFit, FitParameters):
     r"""Kernel ridge regression on data of any size.
 
     Minimises :math:`\frac1N \sum_i w_i (f(x_i) - y_i)^2 + \lambda \|f\|^2` over combinations of
@@ -277,65 +272,6 @@ class KernelRidge(KernelRegressor, FitParameters):
     conformal_groups: str | int | None = None
     random_state: RandomState = None
 
-    plan = planning.plan
-    check_memory = planning.check_memory
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: TargetsLike,
-        sample_weight: Weights = None,
-        *,
-        columns: Columns = None,
-        drop_missing_target: bool = False,
-        read: Read = None,
-    ) -> KernelRidge:
-        """Fit the regressor to rows and targets.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
-            n rows of d features; or a table: a path, a frame of pandas, polars, Arrow, DuckDB, a
-            dict of columns, or a list of dicts.
-            Table columns that are not numbers, or have missing values, are encoded, see
-            `TableEncoder`.
-        y : str, list of str, or array-like of shape (n,) or (n, t)
-            The name of a column of X, names of t columns, or values.
-        sample_weight : str or array-like of shape (n,), optional
-            The name of a column of X, or values. An integer weight repeats its row; but see the
-            notes on tables.
-        columns : sequence of str, optional
-            Columns of a table to learn from; all others by default.
-        drop_missing_target : bool, default=False
-            Whether to leave out rows of a table without a target, with a warning.
-        read : dict or ReadOptions, optional
-            How to read a table, such as ``{"separator": ";", "types": {"zip": "category"}}``: see
-            `gramian.data.ReadOptions`. The model stores it, and reads new files alike.
-
-        Returns
-        -------
-        KernelRidge
-            Itself. If fitting fails, the last fit is kept.
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter cannot be used, or does not fit in memory; if a column of a
-            file or a table, or any that has a name, equals a target in every row; if the largest
-            number of a target, unless it is 0, is not between 1e-140 and 1e140 in size (1e-25 and
-            1e25 with float32 rows).
-        """
-        settings, rng = self._settings(), Generators.from_random_state(self._state())
-        with restore_on_error(self):
-            X = tables.with_read_options(X, y, read)
-            whole_rows = self._regression_data(
-                X, y, sample_weight, columns, settings, rng, None, drop_missing_target
-            )
-            fitted = fit_model(self, whole_rows, target_tensor, rng)
-            warn_of(UserWarning, fitted.end_of_path())
-            warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())
-        return self
-
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: RowsLike, y: TargetsLike, sample_weight: Weights = None
@@ -359,10 +295,6 @@ class KernelRidge(KernelRegressor, FitParameters):
         settings = self._settings()
         with restore_on_error(self):
             rows, y = more_rows(self, X, y)
-            weights = validation.weight_tensor(sample_weight, len(rows))
-            targets = training_targets(y, rows.dtype)
-            data = TrainingData(rows, targets, weights, feature_names=self._names())
-            fitted = continue_fit(self, settings, data)
-            self._one_dimensional = np.ndim(y) == 1
+            fitted = continue_fit(self, settings, self._read_rows(rows, y, sample_weight))
             warn_of(ConvergenceWarning, fitted.stall_warning())
         return self

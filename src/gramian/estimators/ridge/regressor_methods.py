@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ... import fitting
+from ... import _arrays as xp
+from ... import data, fitting
+from ..._arrays import Array
 from ..._messages.checks import as_share
-from ...data import as_columns, is_collection
-from ...fitting import FitSettings, Generators, TrainingData
-from ...fitting.inputs.training_data import training_targets
+from ...data import RowNumbers, RowSource, as_columns, is_collection
+from ...fitting import Generators, TrainingData
+from ...fitting.inputs.training_data import target_tensor, training_targets
 from .. import tables, validation
-from ..base import is_function, lazily
-from ..types import Columns, Deviations, Groups, RowsLike, TargetsLike, Values, Weights
+from ..base import lazily
+from ..types import Deviations, RowsLike, TargetsLike, Values, Weights
 from .base import KernelRidgeModel
 from .fit import calibrated_intervals
 from .grid import predict_grid
@@ -38,38 +40,20 @@ class KernelRegressor(RegressorMixin, KernelRidgeModel):
         tags.target_tags.multi_output = True
         return tags
 
-    def _regression_data(
-        self,
-        X: RowsLike,
-        y: TargetsLike,
-        sample_weight: Weights,
-        columns: Columns,
-        settings: FitSettings,
-        rng: Generators,
-        groups: Groups = None,
-        drop_missing_target: bool = False,
-        order: Groups = None,
-    ) -> fitting.Whole:
-        """Return all rows of a fit, before the calibration split."""
-        y = tables.named_targets(X, y)
-        is_named = tables.is_by_name(X, y, columns, sample_weight, groups, order)
-        self._by_name = is_named and not is_function(self.kernel)
-        if self._by_name:
-            roles = (sample_weight, groups)
-            table = tables.open_training_table(self, X, y, columns, roles, drop_missing_target)
-            tables.check_numbers(table)
-            self._one_dimensional = table.y.ndim == 1
-            sample_weight = tables.kept_weights(table, sample_weight)
-            weights = validation.row_weights(table.table, sample_weight, len(table.y))
-            return fitting.whole_of(table, settings, rng, weights=weights)
-        rows, y = validation.training_rows(self, X, y, settings, y_numeric=True)
+    def _read_table(self, table: data.TrainingTable, sample_weight: Weights) -> tuple[Any, Any]:
+        tables.check_numbers(table)
+        self._one_dimensional = table.y.ndim == 1
+        sample_weight = tables.kept_weights(table, sample_weight)
+        return table, validation.row_weights(table.table, sample_weight, len(table.y))
+
+    def _read_rows(self, rows: RowSource, y: RowNumbers, sample_weight: Weights) -> TrainingData:
         self._one_dimensional = len(as_columns(y).shape) == 1
         weights = validation.row_weights(rows, sample_weight, len(rows))
         targets = training_targets(y, rows.dtype)
-        names = self._names()
-        medians = validation.medians_of(rows, names)
-        data = TrainingData(rows, targets, weights, feature_names=names, medians=medians)
-        return fitting.WholeRows(data, settings)
+        return TrainingData(rows, targets, weights, feature_names=self._names())
+
+    def _encode_targets(self, y: Any, dtype: xp.DType) -> Array:
+        return target_tensor(y, dtype)
 
     @overload
     def predict(self, X: RowsLike, return_std: Literal[False] = False) -> np.ndarray: ...

@@ -29,7 +29,7 @@ from ..._parameters.types import (
 from ...callbacks import Checkpoint
 from ...callbacks.progress import check_verbose, show_progress
 from ...conformal import ConformalMethod
-from ...data import RowSource
+from ...data import RowSource, refuse_remote
 from ...fitting import DividedRows, FitSettings, Generators, TrainingData, Whole
 from ...fitting.held_out.folds import other_rows, share
 from ...fitting.search.fit import search_fit
@@ -44,10 +44,12 @@ from ...model.blend.boosting import check_package
 from ...search import Budget, Space
 from ...search.space import as_kernel
 from .. import tables
-from ..ridge.base import KernelRidgeModel
+from ..base import restore_on_error
+from ..ridge.base import Estimator, KernelRidgeModel
 from ..ridge.fit import calibrate_model, divide_rows
 from ..ridge.regressor import KernelRidge
-from ..types import Columns, Read, RowsLike, TargetsLike
+from ..types import Columns, Groups, Read, RowsLike, TargetsLike, Weights
+from .groups import with_folds
 from .results import (
     AUTO_VALUE,
     best_index,
@@ -94,6 +96,58 @@ class KernelRidgeSearch(KernelRidgeModel):
     conformal: str | ConformalMethod | None = None
     conformal_groups: str | int | None = None
     random_state: RandomState = None
+
+    def fit(
+        self: Estimator,
+        X: RowsLike,
+        y: TargetsLike,
+        sample_weight: Weights = None,
+        *,
+        columns: Columns = None,
+        groups: Groups = None,
+        order: Groups = None,
+        folds: Groups = None,
+        drop_missing_target: bool = False,
+        read: Read = None,
+    ) -> Estimator:
+        """Search for kernel, metric, lengthscale and penalty, and fit the result to all rows.
+
+        Parameters
+        ----------
+        groups : str or array-like of shape (n,), optional
+            The name of a column of X, which is then no feature, or values: rows of a group are in
+            one fold. Folds are ``cv``, a number or a splitter, five at most by default.
+        order : str or array-like of shape (n,), optional
+            The name of a column of X, such as a day, or values: each of ``cv`` folds, five by
+            default, is predicted from the rows before it, as by TimeSeriesSplit.
+        folds : str or array-like of shape (n,), optional
+            The name of a column of X, which is then no feature, or values: rows of equal values are
+            a fold, but for -1, which is in none, as in PredefinedSplit. Without ``cv``.
+        X, y, sample_weight, columns, drop_missing_target, read : as in `KernelRidge.fit`
+
+        Returns
+        -------
+        KernelRidgeCV or KernelRidgeClassifierCV
+            Itself. If it fails, the last fit is kept.
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter cannot be used, there are fewer than five rows, labels are
+            of one class only, or rows are sparse and a parameter requires a map of the features.
+        """
+        settings, seed = self._search_settings(classes=is_classifier(self)), self._seed()
+        refuse_remote(X, REMOTE_REFUSAL)
+        with restore_on_error(self):
+            rng = Generators.from_random_state(np.random.RandomState(seed))
+            whole_rows = self._load_rows(
+                X, y, sample_weight, self._settings(), rng, columns=columns, read=read,
+                drop_missing_target=drop_missing_target,
+                groups=groups if folds is None else folds, order=order,
+            )  # fmt: skip
+            settings = with_folds(settings, self, whole_rows, groups, order, folds)
+            self._search(settings, whole_rows, seed)
+        return self
 
     def plan(
         self,

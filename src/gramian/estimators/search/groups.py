@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, PredefinedSplit, TimeSeriesSplit
 
 from ..._messages.errors import ParameterError, TextError
@@ -15,7 +16,6 @@ from ...fitting.search.settings import SearchSettings
 from ...fitting.settings.checks import is_splitter
 from ...fitting.uncertainty.whole_rows import WholeTable
 from ..types import Groups
-from .base import KernelRidgeSearch
 
 USUAL_FOLDS = 5
 """Folds of groups and of ordered rows without a number."""
@@ -23,7 +23,7 @@ USUAL_FOLDS = 5
 
 def with_folds(
     settings: SearchSettings,
-    estimator: KernelRidgeSearch,
+    estimator: BaseEstimator,
     dataset: Whole,
     groups: Groups,
     order: Groups,

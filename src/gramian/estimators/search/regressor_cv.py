@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from ...data import refuse_remote
-from ...fitting import Generators
-from .. import tables
-from ..base import restore_on_error
 from ..ridge.regressor_methods import KernelRegressor
-from ..types import Columns, Groups, Read, RowsLike, TargetsLike, Weights
-from .base import REMOTE_REFUSAL, KernelRidgeSearch
-from .groups import with_folds
+from .base import KernelRidgeSearch
 
 
 @dataclass(eq=False, repr=False)
@@ -157,55 +149,3 @@ class KernelRidgeCV(KernelRegressor, KernelRidgeSearch):
     >>> est.score(X, np.sin(X[:, 0])) > 0.99
     True
     """
-
-    def fit(
-        self,
-        X: RowsLike,
-        y: TargetsLike,
-        sample_weight: Weights = None,
-        *,
-        columns: Columns = None,
-        groups: Groups = None,
-        order: Groups = None,
-        folds: Groups = None,
-        drop_missing_target: bool = False,
-        read: Read = None,
-    ) -> KernelRidgeCV:
-        """Search for kernel, metric, lengthscale and penalty, and fit the result to all rows.
-
-        Parameters
-        ----------
-        groups : str or array-like of shape (n,), optional
-            The name of a column of X, which is then no feature, or values: rows of a group are in
-            one fold. Folds are ``cv``, a number or a splitter, five at most by default.
-        order : str or array-like of shape (n,), optional
-            The name of a column of X, such as a day, or values: each of ``cv`` folds, five by
-            default, is predicted from the rows before it, as by TimeSeriesSplit.
-        folds : str or array-like of shape (n,), optional
-            The name of a column of X, which is then no feature, or values: rows of equal values are
-            a fold, but for -1, which is in none, as in PredefinedSplit. Without ``cv``.
-        X, y, sample_weight, columns, drop_missing_target, read : as in `KernelRidge.fit`
-
-        Returns
-        -------
-        KernelRidgeCV
-            Itself. If it fails, the last fit is kept.
-
-        Raises
-        ------
-        ValueError
-            If the input or a parameter cannot be used, there are fewer than five rows, or rows are
-            sparse and a parameter requires a map of the features.
-        """
-        settings, seed = self._search_settings(classes=False), self._seed()
-        refuse_remote(X, REMOTE_REFUSAL)
-        with restore_on_error(self):
-            rng = Generators.from_random_state(np.random.RandomState(seed))
-            X = tables.with_read_options(X, y, read)
-            whole_rows = self._regression_data(
-                X, y, sample_weight, columns, self._settings(), rng,
-                groups if folds is None else folds, drop_missing_target, order,
-            )  # fmt: skip
-            settings = with_folds(settings, self, whole_rows, groups, order, folds)
-            self._search(settings, whole_rows, seed)
-        return self
