@@ -72,7 +72,7 @@ def choose(
     data: TrainingData,
     *,
     landmarks: int | None,
-    rng: RandomStream | None,
+    rng: RandomStream,
     ends: float = math.inf,
     mapped: LinearMap | None = None,
     before: Fitted | None = None,
@@ -99,8 +99,6 @@ def choose(
         settings = _tune_settings(settings, data, rng, mapped)
     if not settings.chooses:
         return Chosen(_with_tolerance(settings, None))
-    if rng is None:
-        raise ValueError("the choice of kernel, lengthscale or penalty needs a random generator")
     announce(settings.callbacks, stages.COMPARING_STAGE)
     best_scored, comparison = compare_recipes(
         settings, data, landmarks=landmarks, rng=rng, ends=ends, mapped=mapped
@@ -126,12 +124,10 @@ def choose(
 def _tune_settings(
     settings: FitSettings,
     data: TrainingData,
-    rng: RandomStream | None,
+    rng: RandomStream,
     mapped: LinearMap | None,
 ) -> FitSettings:
     """Return settings with a tuned kernel, and the penalty of the tuned noise if it is "auto"."""
-    if rng is None:
-        raise ValueError("the hyper-parameters of a kernel need a random generator")
     announce(settings.callbacks, stages.COMPARING_STAGE)
     penalty_given = None if isinstance(settings.penalty, str) else settings.one_penalty
     total = data.total

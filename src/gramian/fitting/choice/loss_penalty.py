@@ -46,7 +46,7 @@ def choose_penalty(
     loss: Loss,
     squared: float,
     landmarks: int,
-    rng: RandomStream | None,
+    rng: RandomStream,
     ends: float = math.inf,
 ) -> float:
     """Return the penalty with the smallest mean loss on held-out rows.
@@ -60,8 +60,6 @@ def choose_penalty(
     about
     9 penalties with two Newton steps each, on 8,000 rows.
     """
-    if rng is None:
-        raise ValueError("the choice of the penalty needs a random generator")
     n = len(data.targets)
     # 1. A random sample, because each penalty takes a fit of several Newton steps.
     order = rng.sample(n, MOST_ROWS)

@@ -41,7 +41,7 @@ class FeatureMaps:
         settings: FitSettings,
         data: TrainingData,
         kernel: Kernel,
-        rng: RandomStream | None,
+        rng: RandomStream,
     ) -> FeatureMaps:
         """Return the standardisation and the quantile map; `with_metric` adds the metric.
 
@@ -56,11 +56,9 @@ class FeatureMaps:
         maps = cls(standardizer)
         return maps.with_quantiles(data.rows, rng) if settings.uses_quantiles else maps
 
-    def with_quantiles(self, rows: RowSource, rng: RandomStream | None) -> FeatureMaps:
+    def with_quantiles(self, rows: RowSource, rng: RandomStream) -> FeatureMaps:
         """Return these maps, followed by a quantile map fitted to the given unmapped rows."""
-        return replace(
-            self, quantiles=QuantileMap.fit(self.rows(rows), rng=_require_generator(rng))
-        )
+        return replace(self, quantiles=QuantileMap.fit(self.rows(rows), rng=rng))
 
     @classmethod
     def of_model(cls, model: KernelModel) -> FeatureMaps:
@@ -68,7 +66,7 @@ class FeatureMaps:
         return cls(model.standardizer, model.quantiles, model.metric, model.importances)
 
     def with_metric(
-        self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: RandomStream | None
+        self, settings: FitSettings, data: TrainingData, kernel: Kernel, rng: RandomStream
     ) -> FeatureMaps:
         """Return these maps, followed by the metric of the settings, which is learned on request.
 
@@ -89,7 +87,7 @@ class FeatureMaps:
             rows,
             data.targets,
             data.weights,
-            rng=_require_generator(rng),
+            rng=rng,
             engine=resolve.engine_for(settings, rows, kernel),
             coded=data.coded,
             memory_bytes=limit,
@@ -182,9 +180,3 @@ def _check_features(given: LinearMap, rows: RowSource) -> None:
             f"the metric maps {given.inputs} features, but X has {rows.shape[1]}; for a table, "
             "count the features after the encoding of its columns"
         )
-
-
-def _require_generator(rng: RandomStream | None) -> RandomStream:
-    if rng is None:
-        raise ValueError("a quantile map or a learned metric needs a random generator")
-    return rng

@@ -56,7 +56,7 @@ class Scaling:
         before: KernelModel | None = None,
         *,
         kernel: Kernel,
-        rng: RandomStream | None,
+        rng: RandomStream,
     ) -> Scaling:
         """Return the scaling of the settings; learn the metric if they request it.
 
@@ -68,7 +68,10 @@ class Scaling:
         Cost: a pass over the rows, and the learning of a metric, unless there is a model.
         """
         if before is not None:
-            features, targets = FeatureMaps.of_model(before), _of_targets(before)
+            features, shift, scale = (
+                FeatureMaps.of_model(before), before.target_shift, before.target_scale
+            )  # fmt: skip
+            targets = None if shift is None or scale is None else Standardizer(shift, scale)
             # The scaling of targets can only continue if there are as many of them.
             if before.outputs == data.targets.shape[1]:
                 return cls(features, targets, data.encoding)
@@ -84,7 +87,7 @@ class Scaling:
         scaled = replace(data, targets=scaling.scale_targets(data.targets))
         return replace(scaling, features=features.with_metric(settings, scaled, kernel, rng))
 
-    def with_quantiles(self, data: TrainingData, rng: RandomStream | None) -> Scaling:
+    def with_quantiles(self, data: TrainingData, rng: RandomStream) -> Scaling:
         """Return this scaling with a quantile map of the features."""
         return replace(self, features=self.features.with_quantiles(data.rows, rng))
 
@@ -131,7 +134,9 @@ class Scaling:
         if self.features.empty:
             return landmarks
         # Maps of features fill the zeros of sparse rows, and the kernel needs the type of the rows.
-        points = _dense(landmark_settings.points(landmarks, rows.shape[1]))
+        points = landmark_settings.points(landmarks, rows.shape[1])
+        if points.sparse:
+            points = as_rows(xp.to_dense(points.take(xp.arange(len(points)))))
         return self.rows(points if points.dtype == rows.dtype else Cast(points, rows.dtype))
 
     def _held_out(
@@ -181,12 +186,3 @@ class Scaling:
             }
             for row in path
         ]
-
-
-def _of_targets(model: KernelModel) -> Standardizer | None:
-    shift, scale = model.target_shift, model.target_scale
-    return None if shift is None or scale is None else Standardizer(shift, scale)
-
-
-def _dense(points: RowSource) -> RowSource:
-    return as_rows(xp.to_dense(points.take(xp.arange(len(points))))) if points.sparse else points
