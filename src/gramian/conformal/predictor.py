@@ -137,16 +137,15 @@ class ConformalPredictor:
         pieces, order = [], []
         for code in xp.unique(codes).tolist():
             index = xp.flatnonzero(codes == code)
-            parts = self.parts if code < 0 else self._group_parts(code)
+            parts = self.parts
+            if code >= 0:
+                of_group = (part.of_group(code) for part in self.parts)
+                parts = tuple(part for part in of_group if len(part.scores))
             # One prediction for each group, although the model is the same: the quantile of the
             # scores is not.
             pieces.append(predict(parts, model, subset(rows, index), level, settings))
             order.append(index)
         return xp.concat(pieces)[xp.concat(order).argsort(stable=True)]
-
-    def _group_parts(self, code: int) -> tuple[CalibratedPart, ...]:
-        parts = (part.of_group(code) for part in self.parts)
-        return tuple(part for part in parts if len(part.scores))
 
     def _small_groups(self, level: float) -> list[int]:
         """Return the groups with too few scores for a level."""

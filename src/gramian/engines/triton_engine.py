@@ -235,7 +235,8 @@ class TritonEngine(Engine):
         # The identity tells the tiles that one prepared copy serves both sides.
         right = left_points if z is x else self._send(z)
         build = import_module(f"{__package__}._fused.products").Fused.build
-        K: Fused | None = build(plain, left_points, right, diagonal, self.precision, self._tunes)
+        tunes = self.tuned and not self.on_host
+        K: Fused | None = build(plain, left_points, right, diagonal, self.precision, tunes)
         if K is None:
             logger.debug("torch tiles in float64: float32 would lose digits of %r", kernel)
         return factor, K
@@ -243,10 +244,6 @@ class TritonEngine(Engine):
     def _send(self, x: Array) -> Array:
         """Return a tensor on the device of this engine; of an array of the host, too."""
         return xp.as_tensor(x, self.device)
-
-    @property
-    def _tunes(self) -> bool:
-        return self.tuned and not self.on_host
 
 
 @functools.cache  # an operator makes engines, and reading the metadata takes 0.4 ms

@@ -49,10 +49,6 @@ class Budget:
         """Return whether m rows fit in memory while others are streamed."""
         return self._held_bytes(m) <= self.memory_bytes
 
-    def holds_both(self, n: int) -> bool:
-        """Return whether n rows fit in memory both as rows and as columns."""
-        return self.holds_beside(n, n)
-
     def holds_beside(self, n: int, m: int) -> bool:
         """Return whether n rows at once fit in memory together with m kept rows."""
         workspace = self.engine.workspace_bytes(m, self.d, self.t, self.itemsize)

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from .. import _arrays as xp
-from .. import _linalg as la
 from .._arrays import Array, Float
 from ..data import RowSource, first_row
 from .block_functions import evaluate_diagonal
 from .kernel_operator import KernelOperator
+from .stored_rows import product
 
 
 def diagonal(K: KernelOperator, rows: RowSource) -> Float[Array, " r"]:
@@ -71,8 +71,7 @@ class DenseBlock:
 
     def __matmul__(self, v: Float[Array, "m t"]) -> Float[Array, "n t"]:
         """Return the product in float64, with float32 sums over no more than 1,024 terms."""
-        K = self.entries
-        return K @ xp.to_float64(v) if xp.dtype_of(K) == xp.float64 else la.multiply_in_blocks(K, v)
+        return product(self.entries, v)
 
 
 def materialize(K: KernelOperator, memory_bytes: int) -> KernelOperator | DenseBlock:

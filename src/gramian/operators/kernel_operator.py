@@ -383,7 +383,8 @@ class KernelOperator(Streaming):
         self, engine: str | Engine, memory_bytes: int, *, derived: bool
     ) -> tuple[Engine, int]:
         """Return the engine of this operator, and the bytes for it."""
-        side = self._streamed_side
+        # The side whose machine computes products: a side that this process cannot hold.
+        side = self.cols if self.rows.fits() else self.rows
         kernel, dtype, sparse = self.kernel, self.dtype, self.rows.sparse or self.cols.sparse
         # An engine that the user named is refused rather than replaced, and an inherited one is
         # replaced.
@@ -392,11 +393,6 @@ class KernelOperator(Streaming):
             return side.call_at_rows(ask), memory_bytes
         chosen_engine = side.call_at_rows(partial(choose_engine, engine, dtype=dtype))
         return choose_within_memory(chosen_engine, kernel, memory_bytes, dtype=dtype, sparse=sparse)
-
-    @property
-    def _streamed_side(self) -> RowSource:
-        """The side whose machine computes products: a side that this process cannot hold."""
-        return self.cols if self.rows.fits() else self.rows
 
     def _select(self, side: RowSource, key: Any, *, held: bool = False) -> RowSource:
         if isinstance(key, slice) and key == slice(None) and not side.fits():

@@ -102,7 +102,9 @@ class Streaming:
         # Columns of rows that cannot be held must be; otherwise `_stream_rows` raises an error.
         if can_hold or not self.rows.fits():
             return self._stream_rows(v)
-        return self._stream_cols(v)
+        # Keep as many rows as fit in memory, and pass over the columns: K v = k(cols, rows)' v.
+        size = self._budget(v.shape[1]).resident_rows(self.shape[0])
+        return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
 
     def _stream_normal(
         self,
@@ -191,7 +193,8 @@ class Streaming:
     def _fits_twice(self, t: int) -> bool:
         """Return whether the rows fit in memory on both sides at once."""
         can_hold = self.rows.random_access and self.rows.fits() and not self.rows.sparse
-        return self._same and can_hold and self._budget(t).holds_both(self.shape[0])
+        n, _ = self.shape
+        return self._same and can_hold and self._budget(t).holds_beside(n, n)
 
     def _mirrors(self) -> bool:
         """Return whether each pair of rows is evaluated once, and copied."""
@@ -216,11 +219,6 @@ class Streaming:
     def _stream_rows(self, v: Array) -> Array:
         K, at = self._row_product(v), self._row_numbers()
         return self._pass(self.rows, lambda rows, most: rows.map(K.product, *at, size=most), K.size)
-
-    def _stream_cols(self, v: Array) -> Array:
-        """Keep as many rows as fit in memory, and pass over the columns: K v = k(cols, rows)' v."""
-        size = self._budget(v.shape[1]).resident_rows(self.shape[0])
-        return self.rows.map(self._against_block(v, size), *self._row_numbers(), size=size)
 
     def _against_block(self, v: Array, held: int) -> Callable[..., Array]:
         size = self._budget(v.shape[1]).rows_per_pass(min(held, self.shape[0]))

@@ -98,7 +98,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return max(free_bytes // 2, min(free_bytes, LEAST_BLOCKS))  # features are copied once
 
     def transform(self, X: RowsLike) -> Values:
-        """Return the features of rows.
+        """Return the features of rows; of `KernelPCA`, their components.
 
         Parameters
         ----------

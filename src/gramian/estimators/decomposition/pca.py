@@ -30,7 +30,7 @@ from ...engines import choose_covering, choose_engine
 from ...fitting.settings import resolve
 from .. import validation
 from ..base import describe_kernel, has_features, restore_on_error
-from ..types import RowsLike, Values
+from ..types import RowsLike
 from .base import NystromEstimator, component_count
 from .projection import MomentsOfFeatures, PreImage, project_features
 
@@ -222,20 +222,6 @@ class KernelPCA(NystromEstimator):
     @property
     def _projection(self) -> Callable[[Array], Array]:
         return partial(project_features, self.map_, self.mean_, self.eigenvectors_)
-
-    def transform(self, X: RowsLike) -> Values:
-        """Return the components of rows.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Components in the dtype of X; Float64 if X has integers that need it.
-        """
-        return super().transform(X)
 
     def inverse_transform(self, X: RowsLike) -> np.ndarray:
         """Return rows with approximately these components.

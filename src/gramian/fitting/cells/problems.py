@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from ...callbacks import Checkpoint
 from ...callbacks.journal import Journal, another_problem
 from ...data import as_rows
 from ...data.rows.digest import digest, tensor_digest
-from ...solvers.loop.loop import Stop
+from ...solvers.loop.loop import Row
 from ...solvers.loop.state import StopReason
 from ..inputs.training_data import TrainingData
 from ..methods.base import Prepared
@@ -90,7 +90,8 @@ class CellProblems:
         # Several cells use one thread each; a cell that is solved alone uses all.
         several = self.workers > 1
         with one_thread_if_small(0 if several else math.inf):
-            solved_cells = self._at_once(journal) if several else self._in_turn(journal)
+            in_turn = map(self._work(journal), range(len(self.rows)))
+            solved_cells = self._at_once(journal) if several else in_turn
             for cell, (solved_cell, fresh) in enumerate(solved_cells):
                 if (
                     fresh is not None
@@ -103,13 +104,12 @@ class CellProblems:
                     journal.append(cell, facts | {"rows": fresh}, {"coef": solved_cell.coef})
                 yield solved_cell
 
-    def _in_turn(self, journal: Journal | None, first: int = 0) -> Iterator[Told]:
-        return map(self._work(journal), range(first, len(self.rows)))
-
     def _at_once(self, journal: Journal | None) -> Iterator[Told]:
         """Yield the cells solved by several workers, after a first cell whose time is measured."""
         work, count, measured = self._work(journal), len(self.rows), 0
-        if count >= MEASURED_CELLS * self.workers and self._apart:
+        limit = self.prepared.settings.limit
+        fits_apart = limit is None or 2 * self.workers * PROCESS_BYTES <= limit
+        if count >= MEASURED_CELLS * self.workers and fits_apart:
             # 1. Solve the first cell alone, in a worker: its time
             # decides between threads and processes.
             began = time.monotonic()
@@ -136,7 +136,12 @@ class CellProblems:
 
     def _work(self, journal: Journal | None) -> Callable[[int], Told]:
         """Return a function that solves a cell, and computes its digest if there is a journal."""
-        solver = CellSolver.of(self.prepared, self.workers, self._rule)
+
+        def rule(history: Sequence[Row]) -> StopReason | None:
+            # Ends all solvers after the fit has failed or been interrupted.
+            return "callback" if self._stopped.is_set() else None
+
+        solver = CellSolver.of(self.prepared, self.workers, rule)
 
         def work(cell: int) -> Told:
             # A worker may begin a cell after another one has failed.
@@ -196,14 +201,3 @@ class CellProblems:
             rows = as_rows(xp.copy(self.rows.X[self.rows.bounds(cell)]))
             data = TrainingData(rows, cell_data.targets, cell_data.weights)
         return CellTask(data, time.monotonic() + seconds_left, rng)
-
-    @property
-    def _apart(self) -> bool:
-        """Whether the memory suffices to solve cells in several processes."""
-        limit = self.prepared.settings.limit
-        return limit is None or 2 * self.workers * PROCESS_BYTES <= limit
-
-    @property
-    def _rule(self) -> Stop:
-        """Stopping rule that ends all solvers after the fit has failed or been interrupted."""
-        return lambda history: "callback" if self._stopped.is_set() else None

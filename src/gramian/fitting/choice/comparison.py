@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
@@ -56,13 +56,14 @@ class Scored:
         return self.loss if self.spread is None else math.sqrt(self.loss * self.spread)
 
 
-@runtime_checkable
-class Comparison(Protocol):
+class Comparison(ABC):
     """Comparison of kernels, first by cheap fits to a sample, then by fits like the final fit."""
 
+    @abstractmethod
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best penalty of a kernel, by cheap fits to a sample."""
 
+    @abstractmethod
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
         """Return the best penalty of a kernel, with as many centers as the fit will have.
 
@@ -70,6 +71,7 @@ class Comparison(Protocol):
         left out.
         """
 
+    @abstractmethod
     def search(self, kernel: Kernel, screened: Scored | None, *, moves: bool) -> Scored:
         """Return the best lengthscale and penalty of a kernel, by fits like the final fit.
 
@@ -79,6 +81,7 @@ class Comparison(Protocol):
 
     def of_all_targets(self, scored: Scored) -> HeldValues | None:
         """Return predictions of all targets for the held-out rows; None if the fit failed."""
+        return scored.held_values
 
 
 UNKNOWN_PENALTY = 1e-6

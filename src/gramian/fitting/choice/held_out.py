@@ -28,7 +28,7 @@ from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
-from .comparison import Scored, failed_score, first_of_ties, walk
+from .comparison import Comparison, Scored, failed_score, first_of_ties, walk
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
@@ -67,7 +67,7 @@ class Given(Recipe):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutChoice:
+class HeldOutChoice(Comparison):
     """Comparison of kernels by loss and best penalty on held-out rows of a sample.
 
     - `landmarks`: number of landmarks of the fit; None if all rows are centers.
@@ -139,7 +139,6 @@ class HeldOutChoice:
             return failed_score(kernel)
 
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
-        """Return the best penalty of a kernel with as many centers as the fit will have."""
         try:
             return self._score_fits(kernel, near)
         except (FloatingPointError, la.NotPositiveDefinite):

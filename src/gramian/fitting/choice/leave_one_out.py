@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ... import _arrays as xp
 from ... import _linalg as la
@@ -21,6 +22,7 @@ from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from .comparison import (
     ROUNDING_LOSS,
+    Comparison,
     Scored,
     descend,
     failed_score,
@@ -56,7 +58,7 @@ MOST_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOut:
+class LeaveOneOut(Comparison):
     """Comparison of kernels by their leave-one-out loss at the best penalty, in closed form.
 
     The loss does not measure a kernel away from the rows: functions that nearly interpolate, with
@@ -136,7 +138,6 @@ class LeaveOneOut:
         return self.first(MIDDLE_ROWS)
 
     def __call__(self, kernel: Kernel, near: Scored | None = None) -> Scored:
-        """Return the best penalty of a kernel."""
         K, scale = self._operator(kernel)
         spectrum = self._spectrum(K.against(self.rows.take(xp.arange(self.centers))))
         if spectrum is None:
@@ -254,7 +255,8 @@ class LeaveOneOut:
     def _median_of(self) -> Callable[[Kernel], float]:
         """Cached function that returns the median distance of the rows as a kernel measures it."""
         sample = dense(self._everything)
-        return functools.cache(lambda kernel: _lengthscale(kernel.resolve(sample)))
+        # A median distance is a single number.
+        return functools.cache(lambda k: cast("float", lengthscale_of(k.resolve(sample))))
 
     def _operator(self, kernel: Kernel) -> tuple[KernelOperator, float]:
         """Return the kernel operator of the rows, and the mean of its diagonal."""
@@ -301,10 +303,6 @@ class LeaveOneOut:
         # shift, and cancel only up to rounding.
         return eps**2 * self.scatter / self.Y.shape[1] / shift**2
 
-    def of_all_targets(self, scored: Scored) -> HeldValues | None:
-        """Return the leave-one-out predictions of all rows."""
-        return scored.held_values
-
     def screen(self, kernel: Kernel) -> Scored:
         """Return the best lengthscale and penalty of a kernel on some of the rows."""
         # The kernels of classes differ less than a search costs: they
@@ -318,13 +316,6 @@ class LeaveOneOut:
         if self._sample is self or self.centers < len(self.rows):
             return best
         return self._middle._score_again(best, self._sample)
-
-
-def _lengthscale(kernel: Kernel) -> float:
-    lengthscale = lengthscale_of(kernel)
-    if not isinstance(lengthscale, float):
-        raise TypeError(f"{kernel!r} has no single lengthscale")
-    return lengthscale
 
 
 def _weighted_squares(Y: Float[Array, "n t"], weights: Float[Array, " n"] | None) -> float:

@@ -27,8 +27,7 @@ def count_of(cv: object, n: int) -> float:
     # Pairs are exact, as their training rows can be counted.
     if is_pairs(cv):
         return float(sum(length(train) for train, _ in cv)) / n
-    if not is_splitter(cv):
-        raise TypeError(f"cv={reprlib.repr(cv)} defines no folds")
+    assert is_splitter(cv)
     # Splitters of users raise errors of their own, without a hint.
     with _in_words(cv):
         return float(cv.get_n_splits(_placeholder(n)))
@@ -50,13 +49,12 @@ def folds_of(cv: object, data: TrainingData) -> list[Split]:
             pairs, given_count, stays = list(cv.split(_placeholder(n), _targets(data))), n, None
         if not pairs:
             raise ValueError("cv must yield at least one split, but it yields none")
-    elif is_pairs(cv):
+    else:
+        assert is_pairs(cv)
         # The user numbers all rows, of which some may not take part in the fit.
         pairs = list(cv)
         given_count = n if data.total_rows is None else data.total_rows
         stays = data.numbers
-    else:
-        raise TypeError(f"cv={reprlib.repr(cv)} defines no folds")
     folds = []
     for k, pair in enumerate(pairs):
         train, test = (
@@ -81,8 +79,7 @@ def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Spl
             Split(fold.train[rng.permutation(len(fold.train))], fold.validation)
             for fold in folds_of(cv, data)
         ]
-    if not is_integer(cv):
-        raise TypeError(f"cv={reprlib.repr(cv)} defines no folds")
+    assert is_integer(cv)
     if cv > n:
         problem = f"folds need as many rows, but there are only {n}"
         raise ParameterError("cv", cv, problem, "give a smaller number", SETTING_FORM)
@@ -91,20 +88,17 @@ def search_splits(cv: object, data: TrainingData, rng: RandomStream) -> list[Spl
 
 def _remaining_rows(index: Array, stays: Array | None, split: int, part: str) -> Int[Array, " _"]:
     """Return the positions of rows among the rows that remain in a fit."""
-    places = index if stays is None else _places_of(index, stays)
+    places = index
+    if stays is not None:
+        # A number after the last one gets the place len(stays), which the comparison cannot read.
+        places = xp.find_insertions(stays, index).clip(max=len(stays) - 1)
+        places = places[stays[places] == index]
     if len(places) == 0:
         raise ValueError(
             f"split {split} of cv has no row to {part} on: all its rows have weight zero, or are "
             "held out for early stopping"
         )
     return places
-
-
-def _places_of(index: Array, stays: Array) -> Array:
-    """Return the positions of integers in an increasing array; missing integers are left out."""
-    # A number after the last one gets the place len(stays), which the comparison cannot read.
-    place = xp.find_insertions(stays, index).clip(max=len(stays) - 1)
-    return place[stays[place] == index]
 
 
 @contextlib.contextmanager

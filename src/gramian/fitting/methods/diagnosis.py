@@ -155,9 +155,6 @@ def long_fit(
         if size.full
         else ("half as many landmarks take half the time or less")
     )
-    return Text(f"this fit may take {_minutes(expected.seconds)}: {{}}; {shorter}", expected)
-
-
-def _minutes(seconds: int | float) -> str:
-    minutes = seconds / 60
-    return f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.3g} hours"
+    minutes = expected.seconds / 60
+    shown = f"{minutes:.0f} minutes" if minutes < 100 else f"{minutes / 60:.3g} hours"
+    return Text(f"this fit may take {shown}: {{}}; {shorter}", expected)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import replace
+from numbers import Integral
 from typing import cast
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int, Shaped
-from ..._parameters.types import LandmarksLike, MetricLike
 from ..._sparse import are_equal
 from ...data import RowSource, gather_rows
 from ...landmarks import Landmarks, PathSelector, Selector
@@ -191,19 +190,13 @@ def _starts_warm(settings: FitSettings, data: TrainingData, before: Fitted) -> b
             and before.model.centers.sparse == data.rows.sparse
             and before.model.feature_names == data.feature_names
         )
-        and _same_choice(settings.landmarks, before.settings.landmarks)
+        and _is_same(settings.landmarks, before.settings.landmarks, Integral, str, Selector)
         and settings.standardize == before.settings.standardize
-        and _same_metric(settings.metric, before.settings.metric)
+        and _is_same(settings.metric, before.settings.metric, str, Metric)
         and settings.scales_targets == before.settings.scales_targets
     )
 
 
-def _same_choice(a: LandmarksLike, b: LandmarksLike) -> bool:
+def _is_same(a: object, b: object, *comparable: type) -> bool:
     # The comparison of arrays is an array: points count as the same only if they are one object.
-    comparable = all(isinstance(v, numbers.Integral | str | Selector) for v in (a, b))
-    return a is b or (comparable and a == b)
-
-
-def _same_metric(a: MetricLike, b: MetricLike) -> bool:
-    comparable = all(isinstance(v, str | Metric) for v in (a, b))
-    return a is b or (comparable and a == b)
+    return a is b or (isinstance(a, comparable) and isinstance(b, comparable) and a == b)

@@ -98,10 +98,6 @@ def length(value: object) -> int:
         return -1
 
 
-def _sees_parts(callback: object) -> bool:
-    return isinstance(callback, Checkpoint) or callable(getattr(callback, "stage", None))
-
-
 def is_auto(given: object) -> bool:
     """Return whether a value is the text "auto"."""
     # The type comes first, because the comparison with an array would be an array.
@@ -156,7 +152,10 @@ def check_cells(settings: FitParameters) -> None:
         if getattr(settings, name):
             problem, remedy = Text("cannot be combined with {cells}"), "leave one of them out"
             raise ParameterError(name, True, problem, remedy, SETTING_FORM)
-    if not all(_sees_parts(callback) for callback in settings.callbacks):
+    if not all(
+        isinstance(callback, Checkpoint) or callable(getattr(callback, "stage", None))
+        for callback in settings.callbacks
+    ):
         raise ValueError(
             "callbacks see the iterations of one solver, but each cell has its own; leave out "
             "all except Checkpoint and callbacks with a method stage"

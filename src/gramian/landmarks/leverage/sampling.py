@@ -25,14 +25,10 @@ def draw_distinct(n: int, size: int, rng: RandomStream) -> Int[Array, " size"]:
         more = rng.integers(n, size=(2 * (size - len(drawn)),))
         new = more[~xp.isin(more, drawn)]
         # The first draws are kept, not the smallest numbers, which would bias the set.
-        new = new[_first_positions(new)][: size - len(drawn)]
+        first_positions = np.sort(np.unique(new, return_index=True)[1])
+        new = new[first_positions][: size - len(drawn)]
         drawn = xp.concat([drawn, new])
     return xp.sort(drawn)
-
-
-def _first_positions(values: Array) -> Array:
-    """Return the positions at which a value occurs for the first time, in order."""
-    return np.sort(np.unique(values, return_index=True)[1])
 
 
 def draw_thinned(n: int, probability: float, rng: RandomStream) -> Int[Array, " r"]:

@@ -115,17 +115,15 @@ class Scorer:
         if len(self.factor):
             # Eq. (3): the score is the part of k(x, x) that the dictionary does not explain. An
             # empty dictionary explains nothing, and the scores are k(x, x) over the shift.
-            squares = _Squares.of(self.factor, self._rows_at_once())
+            on_device, k = la.is_on_device(self.factor), len(self.factor)
+            at_once = self.K.shape[0] if on_device else max(1, SOLVED_ENTRIES // k)
+            squares = _Squares.of(self.factor, at_once)
             explained = rows.against(self.points).over_strips(squares)
         # The diagonal is float64: the difference from the explained part cancels for small scores.
         own = xp.to_host(diagonal(K, rows.rows))
         bound = (own / self.shift).clip(max=1.0)
         # Rounding may exceed the bounds of a score, and scores become probabilities.
         return xp.minimum(((own - explained) / self.shift).clip(min=0.0), bound)
-
-    def _rows_at_once(self) -> int:
-        n = self.K.shape[0]
-        return n if la.is_on_device(self.factor) else max(1, SOLVED_ENTRIES // len(self.factor))
 
 
 @dataclass(frozen=True, eq=False)

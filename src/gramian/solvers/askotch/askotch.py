@@ -147,7 +147,8 @@ class ASkotch(StoresEntries, Solver[FullProblem, ASkotchState]):
         d = (B.P @ g) / B.L  # v_b <- (P_b + rho_b I)^-1 g_b; d is v_b / L_b
         # x_b <- w_b - v_b / L_b
         x = xp.add_at(xp.copy(w), xp.to_device(B.index, d.device), d, alpha=-1)
-        curvature = progress.mean_curvature(s, B)
+        # The mean of the bounds of all blocks so far.
+        curvature = s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
         auto = self.convexity == "auto"
         mu = max(curvature, s.convexity) if auto else float(self.convexity)
         excess, limit = s.excess(mu), rule.most_convexity

@@ -94,10 +94,6 @@ class Progress:
         """Return the number of blocks in the average residual: a pass, at least `LEAST_WINDOW`."""
         return max(math.ceil(self.rule.blocks.n / self.rule.blocks.b), LEAST_WINDOW)
 
-    def mean_curvature(self, s: ASkotchState, B: Block) -> float:
-        """Return the mean curvature bound of all blocks up to the present block."""
-        return s.curvature + (B.curvature - s.curvature) / (s.iteration - s.first + 1)
-
     def convexity(self, s: ASkotchState, g: Array, mu: float) -> tuple[float, Array]:
         """Return the next estimate of the convexity; see `next_estimate`."""
         # A target of zeros has no scale, so its residual is not divided.

@@ -74,7 +74,7 @@ class Coordinates:
         """Return the coefficients B beta."""
         if self.form == "coefficients":
             return beta
-        return self.factor.solve_T(self._solve_A(beta))
+        return self.factor.solve_T(beta if self.form == "functions" else self.factor.solve_A(beta))
 
     def from_coef(self, coef: Float[Array, "m t"]) -> Float[Array, "q t"]:
         """Return the coordinates beta of given coefficients."""
@@ -222,6 +222,3 @@ class Coordinates:
         problem = self.problem
         g = problem.K.normal(self.to_coef(beta), problem.weights, targets) / problem.total
         return self.pull_back(g) + self.ridge(beta)
-
-    def _solve_A(self, beta: Array) -> Array:
-        return beta if self.form == "functions" else self.factor.solve_A(beta)

@@ -84,8 +84,9 @@ class Sampled:
 
     def product(self, v: Array) -> Array:
         """Return H v in float64."""
-        total = self.K.T @ (self.omega * (self.K @ xp.to_float64(v))) / len(self.omega)
-        return total + self._ridge(xp.to_float64(v))
+        v, K_mm = xp.to_float64(v), self.hessian.K_mm
+        total = self.K.T @ (self.omega * (self.K @ v)) / len(self.omega)
+        return total if K_mm is None else total + self.hessian.penalty * (K_mm @ v)
 
     def trace(self, rng: RandomStream) -> float:
         """Estimate the trace with one random vector of signs [Hutchinson]."""
@@ -103,10 +104,6 @@ class Sampled:
             k = self.K[part].T @ xp.eye(len(part), xp.float64, like=P.factor)
             largest = max(largest, float(((k * (P @ k)).sum(axis=0) * self.omega[part, 0]).max()))
         return largest
-
-    def _ridge(self, v: Array) -> Array:
-        K_mm, penalty = self.hessian.K_mm, self.hessian.penalty
-        return xp.zeros_like(v) if K_mm is None else penalty * (K_mm @ v)
 
 
 @dataclass(frozen=True)
