@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+__all__ = [
+    "HOST_DEVICE", "Array", "Bool", "CsrArray", "DType", "Device", "Float", "Int", "Num",
+    "Shaped", "csr", "entries", "indices", "indptr", "is_array", "is_sparse", "is_tensor",
+    "numpy_dtype", "to_dense", "torch_dtype",
+]  # fmt: skip
+
 if TYPE_CHECKING or "jaxtyping" in sys.modules:
     from jaxtyping import Bool as Bool
     from jaxtyping import Float as Float
@@ -139,13 +145,14 @@ def is_tensor(x: Any) -> bool:
 
 
 def namesake(name: str, numpy: Any) -> Any:
-    """Return a function of NumPy that calls the function of torch of this name for tensors."""
+    """Return a function of NumPy that calls the function of torch of this name for tensors.
+
+    Functions of torch also take the names `axis` and `keepdims` of NumPy.
+    """
     of_torch = operator.attrgetter(name)
 
     def function(x: Any, *args: Any, **settings: Any) -> Any:
-        if is_tensor(x):
-            return of_torch(loaded_torch())(x, *args, **settings)
-        return numpy(x, *args, **settings)
+        return (of_torch(loaded_torch()) if is_tensor(x) else numpy)(x, *args, **settings)
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = f"Return `{numpy.__name__}` of NumPy, or its namesake of torch."

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from ._kinds import is_tensor, loaded_torch, numpy_dtype, torch_dtype
+from ._kinds import is_tensor, loaded_torch, namesake, numpy_dtype, torch_dtype
 from .elementwise import exp, negative, sqrt
 from .places import as_tensor, device_of, is_host, to_host
+
+__all__ = [
+    "add_", "add_at", "addmm_", "arange", "array", "asarray", "assign_", "clip_", "divide_",
+    "empty", "empty_like", "exp_", "eye", "fill_", "fill_where_", "full", "full_like",
+    "linspace", "minimum_at", "multiply_", "negative_", "ones", "ones_like", "sqrt_",
+    "subtract_", "zeros", "zeros_like",
+]  # fmt: skip
 
 
 def _target(like: Any, device: Any) -> Any:
@@ -68,13 +76,7 @@ def _creator_like(name: str) -> Any:
 
 
 zeros_like, ones_like, empty_like = map(_creator_like, ("zeros_like", "ones_like", "empty_like"))
-
-
-def full_like(x: Any, value: Any) -> Any:
-    """Return one number in the shape and dtype of an array."""
-    if is_tensor(x):
-        return loaded_torch().full_like(x, value)
-    return np.full_like(x, value)
+full_like = namesake("full_like", np.full_like)
 
 
 def array(values: Any, dtype: Any = None, *, like: Any = None, device: Any = None) -> Any:
@@ -96,10 +98,8 @@ def asarray(values: Any, dtype: Any = None, *, like: Any = None, device: Any = N
     return values if dtype is None else values.to(torch_dtype(dtype))
 
 
-def multiply_(x: Any, y: Any) -> Any:
-    """Multiply x by y."""
-    x *= y
-    return x
+multiply_: Any = operator.imul
+divide_: Any = operator.itruediv
 
 
 def add_(x: Any, y: Any, alpha: Any = 1) -> Any:
@@ -113,12 +113,6 @@ def add_(x: Any, y: Any, alpha: Any = 1) -> Any:
 def subtract_(x: Any, y: Any, alpha: Any = 1) -> Any:
     """Subtract y, or a multiple of it, from x."""
     return add_(x, y, alpha=-alpha)
-
-
-def divide_(x: Any, y: Any) -> Any:
-    """Divide x by y."""
-    x /= y
-    return x
 
 
 def _in_place(function: Any) -> Any:

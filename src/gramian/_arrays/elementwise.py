@@ -13,6 +13,13 @@ import scipy  # which imports scipy.special where it is used
 
 from ._kinds import is_tensor, loaded_torch, namesake
 
+__all__ = [
+    "abs", "add", "asin", "cos", "deg2rad", "exp", "expm1", "floor", "isfinite", "isnan",
+    "lerp", "log", "log1p", "log2", "logit", "logsigmoid", "maximum", "minimum", "negative",
+    "power", "reciprocal", "rsqrt", "sigmoid", "sign", "sin", "softplus", "sqrt", "square",
+    "subtract", "where",
+]  # fmt: skip
+
 logger = logging.getLogger("gramian")
 
 NATIVE_MODULE = "gramian.engines._native"
@@ -101,9 +108,17 @@ floor = _elementwise("floor", np.floor)
 negative = _elementwise("negative", np.negative)
 
 
-def logit(share: Any) -> Any:
-    """Return log(share / (1 - share)), the inverse of the sigmoid."""
-    return share.logit() if is_tensor(share) else scipy.special.logit(share)
+def of_scipy(name: str) -> Any:
+    """Return a function of `scipy.special`, found at its first call, or its namesake of torch."""
+
+    def function(*args: Any, **settings: Any) -> Any:
+        return getattr(scipy.special, name)(*args, **settings)
+
+    function.__name__ = name
+    return namesake(name, function)
+
+
+logit = of_scipy("logit")
 
 
 def sigmoid(x: Any) -> Any:
@@ -165,6 +180,7 @@ def rsqrt(x: Any) -> Any:
 
 isfinite = namesake("isfinite", np.isfinite)
 isnan = namesake("isnan", np.isnan)
+where = namesake("where", np.where)
 
 
 def _pair(name: str, numpy: Any) -> Any:
@@ -185,13 +201,6 @@ add = _pair("add", np.add)
 subtract = _pair("subtract", np.subtract)
 maximum = _pair("maximum", np.maximum)
 minimum = _pair("minimum", np.minimum)
-
-
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """Return x where a condition holds, and y elsewhere."""
-    if is_tensor(condition):
-        return loaded_torch().where(condition, x, y)
-    return np.where(condition, x, y)
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Any:

@@ -9,6 +9,12 @@ import numpy as np
 from ._kinds import is_tensor, loaded_torch, namesake
 from .shapes import take_along
 
+__all__ = [
+    "argsort", "array_equal", "bincount", "diff", "find_insertions", "flatnonzero", "isin",
+    "kth_smallest", "max_with_index", "median", "min_with_index", "nonzero", "quantile", "sort",
+    "sort_with_order", "topk", "unique",
+]  # fmt: skip
+
 MANY_NUMBERS = 1 << 16
 """Numbers from which comparing them with a sample is faster than dividing them at their median."""
 
@@ -87,13 +93,6 @@ def unique(
     return (unique_parts[0], unique_parts[1].reshape(-1), *unique_parts[2:])
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Return how often each whole number occurs, or the sums of their weights."""
-    if is_tensor(x):
-        return loaded_torch().bincount(x, weights, minlength)
-    return np.bincount(x, weights, minlength)
-
-
 def nonzero(x: Any) -> tuple[Any, ...]:
     """Return the positions of nonzero entries, one array for each axis."""
     return x.nonzero(as_tuple=True) if is_tensor(x) else x.nonzero()
@@ -111,13 +110,6 @@ def find_insertions(limits: Any, values: Any, right: bool = False) -> Any:
     return np.searchsorted(limits, values, side="right" if right else "left")
 
 
-def array_equal(x: Any, y: Any) -> bool:
-    """Return whether shapes and numbers are equal."""
-    if is_tensor(x):
-        return bool(loaded_torch().equal(x, y))
-    return bool(np.array_equal(x, y))
-
-
 def diff(x: Any, axis: int = -1) -> Any:
     """Return the differences of neighbours along an axis."""
     return x.diff(dim=axis) if is_tensor(x) else np.diff(x, axis=axis)
@@ -129,22 +121,20 @@ def sort_with_order(x: Any, axis: int = -1, *, descending: bool = False) -> tupl
     return take_along(x, order, axis), order
 
 
-def max_with_index(x: Any, axis: int) -> tuple[Any, Any]:
-    """Return the largest numbers along an axis and their positions."""
-    if is_tensor(x):
-        values, positions = x.max(dim=axis)
-        return values, positions
-    positions = x.argmax(axis=axis)
-    return take_along(x, np.expand_dims(positions, axis), axis).squeeze(axis), positions
+def _with_index(name: str) -> Any:
+    def extreme(x: Any, axis: int) -> tuple[Any, Any]:
+        if is_tensor(x):
+            values, positions = getattr(x, name)(dim=axis)
+            return values, positions
+        positions = getattr(x, f"arg{name}")(axis=axis)
+        return take_along(x, np.expand_dims(positions, axis), axis).squeeze(axis), positions
+
+    extreme.__name__ = extreme.__qualname__ = f"{name}_with_index"
+    extreme.__doc__ = f"Return `{name}` along an axis, and the positions of these numbers."
+    return extreme
 
 
-def min_with_index(x: Any, axis: int) -> tuple[Any, Any]:
-    """Return the smallest numbers along an axis and their positions."""
-    if is_tensor(x):
-        values, positions = x.min(dim=axis)
-        return values, positions
-    positions = x.argmin(axis=axis)
-    return take_along(x, np.expand_dims(positions, axis), axis).squeeze(axis), positions
+max_with_index, min_with_index = map(_with_index, ("max", "min"))
 
 
 def kth_smallest(x: Any, k: int, axis: int = -1) -> Any:
@@ -155,3 +145,5 @@ def kth_smallest(x: Any, k: int, axis: int = -1) -> Any:
 
 
 isin = namesake("isin", np.isin)
+bincount = namesake("bincount", np.bincount)
+array_equal = namesake("equal", np.array_equal)

@@ -19,6 +19,12 @@ from ._kinds import (
     torch_dtype,
 )
 
+__all__ = [
+    "Limits", "as_tensor", "cast", "cast_like", "detach", "device", "device_of", "dtype_name",
+    "dtype_of", "file_dtype_name", "finfo", "is_complex", "is_contiguous", "is_floating",
+    "is_host", "promote_types", "to_device", "to_float64", "to_host", "view_as",
+]  # fmt: skip
+
 
 def device(name: Any) -> Any:
     """Return the device with a name: "cpu" is the host, and other names are devices of torch."""

@@ -11,6 +11,13 @@ import numpy as np
 
 from ._kinds import is_tensor, loaded_torch, namesake
 
+__all__ = [
+    "array_split", "chunk", "concat", "contiguous", "copy", "copy_by_rows", "diag_embed",
+    "diagonal", "expand", "flip", "put_along", "repeat", "size", "split", "stack", "strides",
+    "swapaxes", "take_along", "take_columns", "transpose", "tril", "triu", "triu_",
+    "triu_indices", "with_strides",
+]  # fmt: skip
+
 
 def size(x: Any) -> int:
     """Return the number of elements."""
@@ -43,11 +50,6 @@ def split(x: Any, sizes: Any, axis: int = 0) -> Any:
     else:
         limits = np.cumsum(sizes)[:-1].tolist()
     return tuple(np.split(x, limits, axis=axis))
-
-
-def array_split(x: Any, count: int) -> Any:
-    """Return nearly equal parts of the rows."""
-    return x.tensor_split(count) if is_tensor(x) else np.array_split(x, count)
 
 
 def chunk(x: Any, count: int, axis: int = 0) -> Any:
@@ -91,11 +93,6 @@ def expand(x: Any, shape: Any) -> Any:
     return np.broadcast_to(x, full_shape)
 
 
-def transpose(x: Any, order: tuple[int, ...]) -> Any:
-    """Return a view with the axes in another order."""
-    return x.permute(order) if is_tensor(x) else np.transpose(x, order)
-
-
 def diagonal(x: Any, offset: int = 0) -> Any:
     """Return a writable view of the diagonal."""
     if not isinstance(x, np.ndarray):
@@ -130,19 +127,9 @@ def triu_indices(rows: int, columns: int, offset: int = 0) -> Any:
     return np.stack(np.triu_indices(rows, offset, columns))
 
 
-def repeat(x: Any, count: Any) -> Any:
-    """Return each element as often as its count."""
-    return x.repeat_interleave(count) if is_tensor(x) else np.repeat(x, count)
-
-
 def take_columns(x: Any, numbers: Any) -> Any:
     """Return the columns at given indices, with rows contiguous, unlike an index of NumPy."""
     return x[:, numbers] if is_tensor(x) else np.take(x, numbers, axis=1)
-
-
-def take_along(x: Any, index: Any, axis: int) -> Any:
-    """Return the numbers at positions along an axis."""
-    return x.gather(axis, index) if is_tensor(x) else np.take_along_axis(x, index, axis)
 
 
 def strides(x: Any) -> tuple[int, ...]:
@@ -172,3 +159,7 @@ def put_along(x: Any, index: Any, values: Any, axis: int) -> Any:
 swapaxes = namesake("swapaxes", np.swapaxes)
 triu = namesake("triu", np.triu)
 tril = namesake("tril", np.tril)
+array_split = namesake("tensor_split", np.array_split)
+transpose = namesake("permute", np.transpose)
+repeat = namesake("repeat_interleave", np.repeat)
+take_along = namesake("take_along_dim", np.take_along_axis)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import scipy  # which imports scipy.special where it is used
 
 from ._kinds import is_tensor, loaded_torch, namesake, torch_dtype
-from .elementwise import _pair
+from .elementwise import _pair, of_scipy
 from .places import cast
+
+__all__ = [
+    "addmm", "aminmax", "cdist", "cholesky", "cholesky_ex", "eigh", "eigvalsh", "einsum",
+    "log_softmax", "logsumexp", "matmul", "max", "min", "norm", "pdist", "qr", "softmax",
+    "solve_triangular", "std", "sum_float64",
+]  # fmt: skip
 
 matmul = _pair("matmul", np.matmul)
 
@@ -35,33 +40,13 @@ def einsum(formula: str, *arrays: Any) -> Any:
     return np.einsum(formula, *arrays)
 
 
-def softmax(x: Any, axis: int) -> Any:
-    """Return exponentials with sum one along an axis."""
-    return x.softmax(dim=axis) if is_tensor(x) else scipy.special.softmax(x, axis=axis)
-
-
-def log_softmax(x: Any, axis: int) -> Any:
-    """Return the logarithms of `softmax`."""
-    return x.log_softmax(dim=axis) if is_tensor(x) else scipy.special.log_softmax(x, axis=axis)
-
-
-def max(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the largest numbers, of all or along an axis."""
-    if is_tensor(x):
-        return x.max() if axis is None else x.amax(dim=axis, keepdim=keepdims)
-    return np.max(x, axis=axis, keepdims=keepdims)
-
-
-def min(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the smallest numbers, of all or along an axis."""
-    if is_tensor(x):
-        return x.min() if axis is None else x.amin(dim=axis, keepdim=keepdims)
-    return np.min(x, axis=axis, keepdims=keepdims)
+softmax, log_softmax, logsumexp = map(of_scipy, ("softmax", "log_softmax", "logsumexp"))
+max, min = namesake("amax", np.max), namesake("amin", np.min)
 
 
 def aminmax(x: Any, axis: int | None = None) -> tuple[Any, Any]:
     """Return the least and the largest number."""
-    return min(x, axis), max(x, axis)
+    return min(x, axis=axis), max(x, axis=axis)
 
 
 def sum_float64(x: Any, axis: int | None = None) -> Any:
@@ -116,13 +101,6 @@ def pdist(x: Any, p: float = 2.0) -> Any:
     from scipy.spatial.distance import pdist as distances
 
     return distances(x, METRIC_OF_POWER[p]).astype(x.dtype, copy=False)
-
-
-def logsumexp(x: Any, axis: int, keepdims: bool = False) -> Any:
-    """Return the logarithms of sums of exponentials along an axis."""
-    if is_tensor(x):
-        return x.logsumexp(dim=axis, keepdim=keepdims)
-    return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
 def solve_triangular(
