@@ -68,7 +68,7 @@ def test_classes_that_the_training_had_not_are_wrong_and_said():
     assert found["error"] == 0.5
     assert found["auc"] == pytest.approx(3 / 4)  # a tie counts half
     assert "1 rows have a class without training rows, such as 'new'" in str(remarks(given))
-    assert confusion(given).to_dict() == {
+    assert confusion(given).entry == {
         "labels": ["a", "b", "new"],
         "matrix": [[1, 0, 0], [1, 1, 0], [0, 1, 0]],
     }
@@ -88,7 +88,7 @@ def test_many_classes_show_their_largest_confusions():
     said[y == 4] = 17  # ten rows
     said[:2] = 29
     given = answers(y, np.eye(30)[said], tuple(range(30)))
-    assert confusion(given).to_dict()["largest"] == [
+    assert confusion(given).entry["largest"] == [
         {"true": 4, "predicted": 17, "rows": 10},
         {"true": 0, "predicted": 29, "rows": 1},
         {"true": 1, "predicted": 29, "rows": 1},

@@ -75,7 +75,7 @@ def check_output(path: str | Path, *, folder: bool = False) -> None:
         raise OSError(errno.EACCES, f"{display_text(parent)} is not a writable folder")
 
 
-def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: str | Path, write: Callable[[Path], object]) -> None:
     """Write a new file in the folder of `path` with `write`, and rename it to `path`.
 
     - `path`: an existing file keeps its permissions and, if this user has the right, its owner; a

@@ -92,7 +92,7 @@ class Journal:
         self._places: dict[int, list[tuple[int, int]]] = {}
         check_is_checkpoint(path)
         if not (resume and path.exists()):
-            write_atomically(path, lambda part: _write(part, HEADER_COPIES * FILE_HEADER))
+            write_atomically(path, lambda part: part.write_bytes(HEADER_COPIES * FILE_HEADER))
             return
         if not is_journal(path):
             raise ValueError(
@@ -224,7 +224,3 @@ def _unpack(payload: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, A
     # errors of many types.
     except Exception:
         return None
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)

@@ -12,49 +12,7 @@ from typing import Any
 import typer
 
 from .inputs.cluster import on_cluster
-from .options.arguments import (
-    AllColumns,
-    Background,
-    CheckpointSeconds,
-    ConformalGroups,
-    ConformalMethod,
-    ContributionsFile,
-    Coverage,
-    Dask,
-    Data,
-    Debug,
-    Engine,
-    EscapesFormulas,
-    ExplainedOutput,
-    ExplanationSeed,
-    ExportedFile,
-    FitCheckpoint,
-    FitsDeviations,
-    FloatType,
-    GroupColumn,
-    HistoryFile,
-    Json,
-    KeptColumns,
-    Memory,
-    Model,
-    ModelFile,
-    NewTable,
-    OptionalModel,
-    PageFile,
-    PredictionsFile,
-    ReliabilityPicture,
-    SampleName,
-    SamplePart,
-    ShowsCard,
-    ShowsVersion,
-    SingleMetric,
-    TrainingTable,
-    TrialsFile,
-    TruthColumn,
-    TunedModelFile,
-    WritesDeviations,
-    WritesProbabilities,
-)
+from .options import arguments
 from .options.decorator import options_from
 from .options.help import COMMAND_EXAMPLES
 from .options.options import DropMissing, FitOptions, TuneOptions
@@ -69,8 +27,8 @@ app = typer.Typer(
 
 @app.callback()
 def gramian(
-    debug: Debug = False,
-    version: ShowsVersion = False,
+    debug: arguments.Debug = False,
+    version: arguments.ShowsVersion = False,
 ) -> None:
     """Kernel ridge regression at any size, from tables in Parquet, CSV and other files."""
 
@@ -78,16 +36,16 @@ def gramian(
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["fit"])
 @options_from(FitOptions)
 def fit(
-    data: Data,
+    data: arguments.Data,
     options: FitOptions,
-    out: ModelFile,
-    checkpoint: FitCheckpoint = None,
-    checkpoint_every: CheckpointSeconds = 60.0,
-    history: HistoryFile = None,
-    std: FitsDeviations = False,
-    conformal: ConformalMethod = None,
-    conformal_groups: ConformalGroups = None,
-    as_json: Json = False,
+    out: arguments.ModelFile,
+    checkpoint: arguments.FitCheckpoint = None,
+    checkpoint_every: arguments.CheckpointSeconds = 60.0,
+    history: arguments.HistoryFile = None,
+    std: arguments.FitsDeviations = False,
+    conformal: arguments.ConformalMethod = None,
+    conformal_groups: arguments.ConformalGroups = None,
+    as_json: arguments.Json = False,
 ) -> None:
     """Search for a model of a table and save it; with options of the model, make a single fit.
 
@@ -95,37 +53,34 @@ def fit(
     lengthscale and penalty on held-out rows, then fits all rows. With any of them, or with
     --checkpoint but no --budget, it is a single fit, and Parquet is streamed, never loaded whole.
     """
+    # Imported by the command that runs: the others, and --help, start without NumPy.
+    from ..callbacks import Checkpoint
     from .outputs.uncertainty import Calibration
 
-    calibration = Calibration(conformal, conformal_groups)
+    calibration, seconds = Calibration(conformal, conformal_groups), checkpoint_every
     if options.of_a_model:
-        # Imported by the command that runs: the others, and --help, start without NumPy.
-        from ..callbacks import Checkpoint
         from .commands.fit import fit as run
 
-        seconds = checkpoint_every
         saved = None if checkpoint is None else Checkpoint(checkpoint, every_seconds=seconds)
         with on_cluster(options.dask, data, options.dask_patience, options.dask_keep):
             report = run(data, options, out, history, std, calibration, saved)
-        show(report, as_json, "gramian info --all")
     else:
-        from ..callbacks import Checkpoint
         from .commands.search import fit as search
 
         # ``--dask`` is an option of a single fit: a search always reads local rows.
         callback = None if checkpoint is None else Checkpoint(checkpoint)
         report = search(data, options, out, history, std, calibration, callback)
-        show(report, as_json, "gramian info --all")
+    show(report, as_json, "gramian info --all")
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["tune"])
 @options_from(TuneOptions)
 def tune(
-    data: Data,
+    data: arguments.Data,
     options: TuneOptions,
-    out: TunedModelFile = None,
-    checkpoint: TrialsFile = None,
-    as_json: Json = False,
+    out: arguments.TunedModelFile = None,
+    checkpoint: arguments.TrialsFile = None,
+    as_json: arguments.Json = False,
 ) -> None:
     """Search as `gramian fit` does, and show the trials and the gain of each step.
 
@@ -138,7 +93,7 @@ def tune(
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["plan"])
 @options_from(FitOptions)
-def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
+def plan(data: arguments.Data, options: FitOptions, as_json: arguments.Json = False) -> None:
     """Show the cost of a fit, or of a search: rows, memory, kernel evaluations, seconds."""
     from .commands.plan import plan as run
 
@@ -150,19 +105,19 @@ def plan(data: Data, options: FitOptions, as_json: Json = False) -> None:
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["predict"])
 @options_from(ReadingOptions)
 def predict(
-    model: Model,
-    data: Data,
+    model: arguments.Model,
+    data: arguments.Data,
     options: ReadingOptions,
-    out: PredictionsFile,
-    keep: KeptColumns = None,
-    proba: WritesProbabilities = False,
-    std: WritesDeviations = False,
-    interval: Coverage = None,
-    escape_formulas: EscapesFormulas = False,
-    memory_limit: Memory = "1GB",
-    engine: Engine = "auto",
-    dask: Dask = None,
-    as_json: Json = False,
+    out: arguments.PredictionsFile,
+    keep: arguments.KeptColumns = None,
+    proba: arguments.WritesProbabilities = False,
+    std: arguments.WritesDeviations = False,
+    interval: arguments.Coverage = None,
+    escape_formulas: arguments.EscapesFormulas = False,
+    memory_limit: arguments.Memory = "1GB",
+    engine: arguments.Engine = "auto",
+    dask: arguments.Dask = None,
+    as_json: arguments.Json = False,
 ) -> None:
     """Predict the rows of a table. Columns are matched by name; others are ignored."""
     from .commands.predict import predict as run
@@ -184,17 +139,17 @@ def predict(
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["evaluate"])
 @options_from(ReadingOptions)
 def evaluate(
-    model: Model,
-    data: Data,
+    model: arguments.Model,
+    data: arguments.Data,
     options: ReadingOptions,
-    target: TruthColumn = None,
-    metric: SingleMetric = None,
-    reliability: ReliabilityPicture = None,
+    target: arguments.TruthColumn = None,
+    metric: arguments.SingleMetric = None,
+    reliability: arguments.ReliabilityPicture = None,
     drop_missing_target: DropMissing = False,
-    memory_limit: Memory = "1GB",
-    engine: Engine = "auto",
-    dask: Dask = None,
-    as_json: Json = False,
+    memory_limit: arguments.Memory = "1GB",
+    engine: arguments.Engine = "auto",
+    dask: arguments.Dask = None,
+    as_json: arguments.Json = False,
 ) -> None:
     """Measure the errors of a model, and of the best constant prediction, on a table."""
     from .commands.evaluate import evaluate as run
@@ -210,14 +165,14 @@ def evaluate(
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["explain"])
 @options_from(ReadingOptions)
 def explain(
-    model: Model,
-    data: Data,
+    model: arguments.Model,
+    data: arguments.Data,
     options: ReadingOptions,
-    train: Background = None,
-    out: ContributionsFile = None,
-    output: ExplainedOutput = "raw",
-    seed: ExplanationSeed = 0,
-    as_json: Json = False,
+    train: arguments.Background = None,
+    out: arguments.ContributionsFile = None,
+    output: arguments.ExplainedOutput = "raw",
+    seed: arguments.ExplanationSeed = 0,
+    as_json: arguments.Json = False,
 ) -> None:
     """Explain predictions: how much each column moves them, and similar training rows of a row."""
     from .commands.explain import explain as run
@@ -228,17 +183,17 @@ def explain(
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["report"])
 @options_from(ReadingOptions)
 def report(
-    model: Model,
-    data: Data,
+    model: arguments.Model,
+    data: arguments.Data,
     options: ReadingOptions,
-    out: PageFile,
-    target: TruthColumn = None,
-    train: TrainingTable = None,
-    groups: GroupColumn = None,
+    out: arguments.PageFile,
+    target: arguments.TruthColumn = None,
+    train: arguments.TrainingTable = None,
+    groups: arguments.GroupColumn = None,
     drop_missing_target: DropMissing = False,
-    memory_limit: Memory = "1GB",
-    engine: Engine = "auto",
-    as_json: Json = False,
+    memory_limit: arguments.Memory = "1GB",
+    engine: arguments.Engine = "auto",
+    as_json: arguments.Json = False,
 ) -> None:
     """Write the performance of a model on a table as one HTML page. Needs the extra `plots`."""
     from .commands.report import report as run
@@ -252,7 +207,9 @@ def report(
 
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["export"])
-def export(model: Model, target: ExportedFile, as_json: Json = False) -> None:
+def export(
+    model: arguments.Model, target: arguments.ExportedFile, as_json: arguments.Json = False
+) -> None:
     """Write a model in the format of ONNX, for other runtimes. Needs the extra `onnx`."""
     from .commands.export import export as run
 
@@ -261,10 +218,10 @@ def export(model: Model, target: ExportedFile, as_json: Json = False) -> None:
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["info"])
 def info(
-    model: OptionalModel = None,
-    all_columns: AllColumns = False,
-    card: ShowsCard = False,
-    as_json: Json = False,
+    model: arguments.OptionalModel = None,
+    all_columns: arguments.AllColumns = False,
+    card: arguments.ShowsCard = False,
+    as_json: arguments.Json = False,
 ) -> None:
     """Describe a model; without a model, describe this installation and machine."""
     from .commands.info import info as run
@@ -279,11 +236,11 @@ def info(
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["convert"])
 @options_from(ReadingOptions)
 def convert(
-    source: Data,
-    target: NewTable,
+    source: arguments.Data,
+    target: arguments.NewTable,
     options: ReadingOptions,
-    dtype: FloatType = "keep",
-    as_json: Json = False,
+    dtype: arguments.FloatType = "keep",
+    as_json: arguments.Json = False,
 ) -> None:
     """Rewrite a table in another format, in bounded memory."""
     from .commands.convert import convert as run
@@ -293,10 +250,10 @@ def convert(
 
 @app.command(epilog="Example: " + COMMAND_EXAMPLES["sample"])
 def sample(
-    name: SampleName,
-    out: NewTable,
-    part: SamplePart = "all",
-    as_json: Json = False,
+    name: arguments.SampleName,
+    out: arguments.NewTable,
+    part: arguments.SamplePart = "all",
+    as_json: arguments.Json = False,
 ) -> None:
     """Write a sample data set of gramian as a table."""
     from .commands.sample import sample as run

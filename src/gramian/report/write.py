@@ -124,7 +124,7 @@ def write_report(
     if study.training_warning is not None:
         logging.getLogger("gramian").info(study.training_warning)
     text = fill_template(study)
-    write_atomically(path, lambda part: _write(part, text))
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
     return {"report": path, **numbers_of(study)}
 
 
@@ -133,10 +133,6 @@ def name_of(source: object, other: str | None = None) -> str:
     if isinstance(source, str | Path):
         return Path(without_secrets(source)).name
     return other or type(source).__name__
-
-
-def _write(part: Path, text: str) -> None:
-    part.write_text(text, encoding="utf-8")
 
 
 def numbers_of(study: Measurements) -> dict[str, Any]:

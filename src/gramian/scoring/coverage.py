@@ -108,76 +108,65 @@ def coverage(
         return {}
     if model.outputs == 1 or model.classes is not None:
         warn_of_shortfalls(conformal, REPORTED_LEVEL, rows)
+    measured = _Measured(model, conformal, settings)
     if model.classes is not None:
-        means = _of_sets(model, conformal, rows, y, settings)
-        report = _entries(means, "coverage", "classes")
-        groups = _of_groups(model, conformal, rows, y, settings)
-        return {f"sets_of_{REPORTED_LEVEL:g}": {**report, **groups}}
+        report = _entries(measured.sets(rows, y), "coverage", "classes")
+        return {f"sets_of_{REPORTED_LEVEL:g}": {**report, **measured.groups(rows, y)}}
     if model.outputs > 1:
         return {}
-    means, ranks = _of_intervals(model, conformal, rows, y, settings)
+    means, ranks = measured.intervals(rows, y)
     report = _entries(means, "coverage", "width")
     # Equal widths have no thirds, and fewer than three rows have fewer thirds than names.
     if int(ranks.bins[-1] - ranks.bins[0]) << ranks.dropped > ROUNDING_STEPS:
         shares = zip(("narrow", "middle", "wide"), ranks.shares(3), strict=False)
         report |= {f"coverage_of_{name}": share for name, share in shares}
-    groups = _of_groups(model, conformal, rows, y, settings)
-    return {f"intervals_of_{REPORTED_LEVEL:g}": {**report, **groups}}
-
-
-def _of_groups(
-    model: Model,
-    conformal: ConformalPredictor,
-    rows: RowSource,
-    y: RowNumbers,
-    settings: Mapping[str, Any],
-) -> dict[str, dict[str, float]]:
-    """Return the coverage of each group of local rows, if intervals are calibrated by groups."""
-    if conformal.groups is None or not as_columns(y).fits():
-        return {}
-    shares, codes = {}, conformal.groups.codes(rows)
-    for code, label in enumerate(conformal.groups.labels):
-        index = xp.flatnonzero(codes == code)
-        if len(index):
-            part = subset(rows, index), y[index]
-            if model.classes is not None:
-                means = _of_sets(model, conformal, *part, settings)
-            else:
-                means, _ = _of_intervals(model, conformal, *part, settings)
-            shares[label] = _entries(means, "coverage")["coverage"]
-    return {"coverage_of_groups": shares}
+    return {f"intervals_of_{REPORTED_LEVEL:g}": {**report, **measured.groups(rows, y)}}
 
 
 def _entries(means: Means, *names: str) -> dict[str, float]:
     return dict(zip(names, means.states[0].tolist(), strict=False))
 
 
-def _of_intervals(
-    model: Model,
-    conformal: ConformalPredictor,
-    rows: RowSource,
-    y: RowNumbers,
-    settings: Mapping[str, Any],
-) -> tuple[Means, Ranks]:
-    # In memory, all widths have bins of their own.
-    covering = Covering(ALL_BINS if as_columns(y).fits() else MOST_BINS)
-    ends = map_outputs(rows, model, _ends, 2, conformal=conformal, settings=settings)
-    return ends.fold(covering, y, size=default_block_size(rows))
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Measurements of the intervals or sets of a model on rows and their targets."""
 
+    model: Model
+    conformal: ConformalPredictor
+    settings: Mapping[str, Any]
 
-def _of_sets(
-    model: Model,
-    conformal: ConformalPredictor,
-    rows: RowSource,
-    y: RowNumbers,
-    settings: Mapping[str, Any],
-) -> Means:
-    classes = np.asarray(model.classes)
-    table = xp.arange(len(classes), dtype=xp.float64)[:, None]
-    truth = as_columns(y).look_up(classes, table, unknown=-1.0)
-    more = {"conformal": conformal, "settings": settings}
-    sets = map_outputs(rows, model, _in_sets, len(classes), **more)
-    return sets.fold(SET_MEANS, truth, size=default_block_size(rows))
+    def groups(self, rows: RowSource, y: RowNumbers) -> dict[str, dict[str, float]]:
+        """Return the coverage of each group of local rows, if intervals are by groups."""
+        groups = self.conformal.groups
+        if groups is None or not as_columns(y).fits():
+            return {}
+        shares, codes = {}, groups.codes(rows)
+        for code, label in enumerate(groups.labels):
+            index = xp.flatnonzero(codes == code)
+            if len(index):
+                part = subset(rows, index), y[index]
+                is_regression = self.model.classes is None
+                means = self.intervals(*part)[0] if is_regression else self.sets(*part)
+                shares[label] = _entries(means, "coverage")["coverage"]
+        return {"coverage_of_groups": shares}
+
+    def intervals(self, rows: RowSource, y: RowNumbers) -> tuple[Means, Ranks]:
+        """Return the means of intervals, and the ranks of their widths."""
+        # In memory, all widths have bins of their own.
+        covering = Covering(ALL_BINS if as_columns(y).fits() else MOST_BINS)
+        return self._outputs(rows, _ends, 2).fold(covering, y, size=default_block_size(rows))
+
+    def sets(self, rows: RowSource, y: RowNumbers) -> Means:
+        """Return the means of prediction sets."""
+        classes = np.asarray(self.model.classes)
+        table = xp.arange(len(classes), dtype=xp.float64)[:, None]
+        truth = as_columns(y).look_up(classes, table, unknown=-1.0)
+        sets = self._outputs(rows, _in_sets, len(classes))
+        return sets.fold(SET_MEANS, truth, size=default_block_size(rows))
+
+    def _outputs(self, rows: RowSource, function: Any, count: int) -> RowSource:
+        more = {"conformal": self.conformal, "settings": self.settings}
+        return map_outputs(rows, self.model, function, count, **more)
 
 
 def _ends(

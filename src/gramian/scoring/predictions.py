@@ -12,6 +12,7 @@ import numpy as np
 
 from ..data import RowNumbers, as_columns
 from ..model import Label, Probabilities
+from ..model.uncertainty.probabilities import likeliest
 from .reliability import Reliability, shown_class, shown_probabilities
 from .table import Metric, task_of
 
@@ -66,7 +67,7 @@ class Predictions:
             return cls(y, values.astype(np.float64).reshape(y.shape), weights=weights)
         labels = tuple(classes)
         chances = None if probabilities is None else probabilities(values)
-        predicted = np.asarray(labels)[likeliest_classes(values)]
+        predicted = np.asarray(labels)[likeliest(values)]
         return cls(y, predicted, values, labels, chances, weights)
 
     @property
@@ -183,8 +184,3 @@ def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     # A label above all classes has the place k, which the comparison then marks as unknown.
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[place] == y, place, -1)
-
-
-def likeliest_classes(values: np.ndarray) -> np.ndarray:
-    """Return the index of the class of the largest value; of two, the second if positive."""
-    return (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)

@@ -24,9 +24,10 @@ from ...fitting.search.fit import Searched, search_fit
 from ...fitting.search.settings import SearchSettings
 from ...fitting.uncertainty.refit import Refit
 from ...model import BlendModel, Model, load_model
+from ...model.uncertainty.probabilities import likeliest
 from ...report.description import describe_blend
 from ...scoring.comparison import measure
-from ...scoring.predictions import Predictions, likeliest_classes
+from ...scoring.predictions import Predictions
 from ...scoring.scorers import find_metric
 from ...scoring.table import CONSTANT_OF_TASK, MAIN_METRIC, METRIC_TABLE, Metric, task_of
 from ...scoring.truth import DIGEST_KEY
@@ -116,7 +117,7 @@ class Outcome:
         if self.classes is None:
             return Predictions.of(truth[:, 0], values)
         # The truth of a search is in class codes: decode it to labels as the predictions.
-        labels = np.asarray(self.classes)[likeliest_classes(truth)]
+        labels = np.asarray(self.classes)[likeliest(truth)]
         return Predictions.of(labels, values, self.classes)
 
 
@@ -211,12 +212,8 @@ def save_outcome(outcome: Outcome, out: Path | None) -> dict[str, Any]:
     about = _about(outcome)
     if out is not None:
         columns = list(outcome.prepared.training.source.columns)
-        _with_info(outcome.result.model, {**about, "columns": columns}).save(out)
+        replace(outcome.result.model, info={**about, "columns": columns}).save(out)
     return about
-
-
-def _with_info(model: Model, info: dict[str, Any]) -> Model:
-    return replace(model, info=info)
 
 
 def _about(outcome: Outcome) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def tune(
 def ranking(outcome: Outcome) -> list[dict[str, Any]]:
     """Return the best recipes, each as a row with its smallest error."""
     rows: dict[tuple[Any, ...], tuple[float, dict[str, Any]]] = {}
-    for trial in sorted(_compare_trials(outcome), key=lambda trial: _rank(outcome, trial)):
+    trials = [trial for trial in outcome.result.trials if trial.loss >= 0]
+    for trial in sorted(trials, key=lambda trial: _rank(outcome, trial)):
         row = recipe_row(trial.recipe)
         key = (trial.step,) if trial.step in COMBINED_STEPS else tuple(row.values())
         if key not in rows:
@@ -85,10 +86,6 @@ def ranking(outcome: Outcome) -> list[dict[str, Any]]:
                 "step": trial.step, **row, "penalty": trial.penalty, **error
             }  # fmt: skip
     return [row for _, row in list(rows.values())[:SHOWN_RECIPES]]
-
-
-def _compare_trials(outcome: Outcome) -> list[Trial]:
-    return [trial for trial in outcome.result.trials if trial.loss >= 0]
 
 
 def _rank(outcome: Outcome, trial: Trial) -> tuple[bool, float]:

@@ -45,15 +45,11 @@ from . import task
 class Training:
     """A training table whose target is read and whose held-out rows are chosen.
 
-    Attributes
-    ----------
-    keep : ndarray of bool of shape (n,), or None
-        Rows that are not held out; None if no row is.
-    validation_table : TrainingTable or None
-        Separate table for validation.
-    calibration : ndarray of bool of shape (n,), or None
-        Rows of `keep` that are held out for the calibration of intervals.
-    weights : ndarray of shape (n,), or None
+    - `keep`, ndarray of bool of shape (n,): rows that are not held out; None if no row is.
+    - `validation_table`: separate table for validation.
+    - `calibration`, ndarray of bool of shape (n,): rows of `keep` that are held out for the
+      calibration of intervals.
+    - `weights`, ndarray of shape (n,).
     """
 
     source: TrainingTable
@@ -291,13 +287,8 @@ def spread_rows(n: int, count: int, *, rng: RandomStream) -> Array:
     """Draw row indices that are spread over the table, each with probability count / n.
 
     Each of `count` ranges of about equal length gives one row. The ranges start at a random row
-    and wrap around.
-
-    Returns
-    -------
-    ndarray of shape (count,)
-        Strictly increasing indices. Unlike a permutation of all rows, the draw needs memory for
-        only `count` numbers.
+    and wrap around. The indices, of shape (count,), increase strictly. Unlike a permutation of all
+    rows, the draw needs memory for only `count` numbers.
     """
     # Whole bounds: the ranges differ by at most one row, and cover each row once.
     bounds = xp.arange(count + 1) * n // count

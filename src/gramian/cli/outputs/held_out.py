@@ -37,18 +37,11 @@ def held_out_errors(
 ) -> dict[str, Any]:
     """Return one metric on held-out rows, for the model and for the best constant.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Numbers in the units of the target, or labels.
-    values : ndarray of shape (n, t)
-        Predictions in the same units, or decision values for labels.
-    classes : iterable of labels, optional
-        None for a regression.
-    constant : number or label
-        The mean of the training targets, or their largest class.
-    probabilities : Probabilities, optional
-        Map from the decision values of a classifier to probabilities.
+    - `y`, ndarray of shape (n,): numbers in the units of the target, or labels.
+    - `values`, ndarray of shape (n, t): predictions in the same units, or decision values.
+    - `classes`: labels; None for a regression.
+    - `constant`: the mean of the training targets, or their largest class.
+    - `probabilities`: map from the decision values of a classifier to probabilities.
     """
     predictions = Predictions.of(y, values, classes, probabilities)
     metrics = named_metrics(metric, predictions.task)

@@ -14,31 +14,19 @@ from ..._messages.display import display_text
 from ..._messages.errors import short_repr, write_argument, write_message
 from ..._parameters.fit_parameters import option_parameters
 
-READING_PARAMETERS = (
+NAMED_ALIKE = (
     "separator", "decimal", "encoding", "header", "skip", "comment", "missing", "date_format",
-    "types",
+    "types", "output", "target", "groups", "order", "folds", "out", "budget", "scoring", "blend",
+    "conformal", "conformal_groups", "interval", *(option.name for option in option_parameters()),
 )  # fmt: skip
-"""Parameters for reading whose options have their names."""
+"""Parameters whose options have their names."""
 
 OPTION_OF_PARAMETER = {
-    **{name: f"--{name.replace('_', '-')}" for name in READING_PARAMETERS},
-    **{option.name: f"--{option.name.replace('_', '-')}" for option in option_parameters()},
+    **{name: f"--{name.replace('_', '-')}" for name in NAMED_ALIKE},
     "random_state": "--seed",
     "background": "--train",
-    "output": "--output",
     "every_seconds": "--checkpoint-every",
     "columns": "--features",
-    "target": "--target",
-    "groups": "--groups",
-    "order": "--order",
-    "folds": "--folds",
-    "out": "--out",
-    "budget": "--budget",
-    "scoring": "--scoring",
-    "blend": "--blend",
-    "conformal": "--conformal",
-    "conformal_groups": "--conformal-groups",
-    "interval": "--interval",
 }
 """Options by the parameters that they set."""
 

@@ -6,9 +6,10 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path, PurePath
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import typer
 
@@ -21,12 +22,24 @@ Paths are `Path` objects: one may be an address, which is printed without its se
 """
 
 
-@runtime_checkable
-class Table(Protocol):
-    """Entry of a report with a text of several escaped lines, and a dictionary for JSON."""
+@dataclass(frozen=True)
+class TextTable:
+    """Entry of a report with lines of labels and counts.
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry for JSON."""
+    - `cells`: texts of each line.
+    - `entry`: entry for JSON.
+    """
+
+    cells: list[list[str]]
+    entry: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Align the first column to the left, the others to the right."""
+        widths = [max(map(len, column)) for column in zip(*self.cells, strict=True)]
+        return "\n".join(
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+            for row in self.cells
+        )
 
 
 SHOWN_NAMES = 10
@@ -90,8 +103,8 @@ def to_json(value: object) -> str:
 
 
 def _finite(value: object) -> object:
-    if isinstance(value, Table):
-        return _finite(value.to_dict())
+    if isinstance(value, TextTable):
+        return _finite(value.entry)
     if isinstance(value, Mapping):
         return {str(name): _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -123,7 +136,7 @@ def _text(value: object) -> str:
         if value and all(isinstance(row, Mapping) for row in value):
             return _align_table(value)
         return ", ".join(_text(inner) for inner in value)
-    if isinstance(value, Table):
+    if isinstance(value, TextTable):
         return str(value)
     return escape_controls(without_secrets(value) if isinstance(value, PurePath) else str(value))
 

@@ -134,10 +134,7 @@ def save_with_std(
 ) -> None:
     """Compute the standard deviations of a saved model, and save it again.
 
-    Raises
-    ------
-    ValueError
-        If the model cannot have them; the saved model stays.
+    Raise ValueError if the model cannot have them; the saved model stays.
     """
     try:
         # The model is saved already: an error must not lose a long fit.

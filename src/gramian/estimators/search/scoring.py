@@ -13,8 +13,9 @@ from ..._messages.errors import TextError
 from ...fitting import TrainingData
 from ...fitting.search.fit import Searched
 from ...model import Label, Probabilities, Shares
+from ...model.uncertainty.probabilities import likeliest
 from ...operators import Engine
-from ...scoring.predictions import Predictions, likeliest_classes
+from ...scoring.predictions import Predictions
 from ...scoring.scorers import find_metric
 from ...scoring.table import Metric, task_of
 
@@ -58,7 +59,7 @@ class HeldOutLoss:
         w = None if weights is None else xp.to_float64(weights)
         if self.classes:
             # Codes become labels again: metrics of classes compare labels.
-            y = np.asarray(self.classes)[likeliest_classes(y)]
+            y = np.asarray(self.classes)[likeliest(y)]
         y = y[:, 0] if y.shape[1:] == (1,) else y
         rows = Predictions.of(y, xp.to_float64(values), self.classes or None, probabilities, w)
         value = rows.measure(self.metric)
