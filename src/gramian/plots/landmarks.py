@@ -14,7 +14,7 @@ from .._messages.checks import as_count
 from .._sparse import dense
 from ..approximations import FeatureMap, NystromMap
 from ..data import RowSource, Select, Subset, as_rows, as_table, is_table
-from ..data.tables.base import check_columns
+from ..data.rows.arrow import check_columns
 from ..estimators import validation
 from ..estimators.types import RowsLike
 from ..model import Model

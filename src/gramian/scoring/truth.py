@@ -12,7 +12,7 @@ import numpy as np
 
 from .._messages.errors import TextError
 from ..data import RowNumbers, RowSource, Table, as_columns, target_column
-from ..data.tables.base import check_columns
+from ..data.rows.arrow import check_columns
 from ..model import Model
 from ..model.labels import match_labels
 from ..model.mapped_predictions import open_for_model
@@ -113,13 +113,10 @@ def digest_rows(table: Table, columns: Sequence[str], y: Any) -> str | None:
     names = sorted(set(columns) & set(table.names))
     batch = next(iter(table.batches(names, DIGEST_ROWS)))
     for name, column in zip(names, batch.columns, strict=True):
-        hasher.update(f"{name}: {[_comparable(value) for value in column.to_pylist()]}".encode())
+        # In types that all formats have.
+        texts = [float(v) if isinstance(v, int | float) else str(v) for v in column.to_pylist()]
+        hasher.update(f"{name}: {texts}".encode())
     return hasher.hexdigest()
-
-
-def _comparable(value: Any) -> Any:
-    """Return a value in a type that all formats have."""
-    return float(value) if isinstance(value, int | float) else str(value)
 
 
 def training_remark(model: Model, table: Table, y: Any) -> str | None:

@@ -8,18 +8,14 @@ worker. The pieces of a lost worker are split and assembled again.
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
 from .part import Changes, beside_of, change_rows
 from .serialize import unpack_value
-from .workers import Sent, Workers, repeat_arguments
-
-Result = TypeVar("Result")
 
 MOST_PIECES = 20_000
 """Pieces of all parts, a task of a millisecond each, unless bundles have no room then."""
@@ -28,66 +24,6 @@ BUNDLES_PER_SLOT = 4
 
 Piece = dict[int, tuple[Array, ...]]
 """The rows of some groups, and their row-aligned numbers."""
-
-
-def by_group(
-    workers: Workers,
-    start_split: Callable[[Sent, Sequence[int]], list[Any]],
-    members: Callable[[int, Array], list[Array]],
-    solve: Callable[..., Result],
-    count: int,
-    *,
-    parts: int,
-    row_bytes: int,
-) -> Iterator[Result]:
-    """Yield the result of each group; see `RemoteRows.by_group`.
-
-    - `start_split`: starts `split` on each part. Its arguments are `members`, as sent to workers,
-      and the bounds of the bundles.
-    - `count`: number of groups.
-    - `parts`: number of parts.
-    - `row_bytes`: bytes of all rows.
-
-    1. Neighbouring groups form bundles of nearly equal numbers of groups.
-    2. A task for each part divides its rows among the bundles.
-    3. A task for each bundle puts its pieces together, in the order of the parts.
-    4. The tasks of the groups of a bundle run where the bundle is.
-    5. One result at a time comes to this process, in order. If the consumer stops early, the other
-       groups are not solved.
-    """
-    bundles = bundles_of(count, parts, workers.slots(), row_bytes, min(workers.memory(), default=0))
-    # Integer products spread the remainder, so that no bundle has two groups more than another.
-    bounds = [count * b // bundles for b in range(bundles + 1)]
-    halves = start_split(workers.value(members, parts), bounds)
-    # A piece is a task, so that a bundle fetches only its pieces and not all of each part.
-    pieces = workers.map(
-        operator.getitem,
-        [half for _ in range(bundles) for half in halves],
-        [b for b in range(bundles) for _ in halves],
-    )
-    per_half = len(halves)
-    together = workers.map(
-        bundle, [pieces[b * per_half : (b + 1) * per_half] for b in range(bundles)]
-    )
-    del halves, pieces  # workers drop results that no future refers to
-    value = workers.value(solve, parts)
-    homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
-    tasks: list[Any] = workers.map(
-        solve_group,
-        *repeat_arguments(value, count),
-        [together[b] for b in homes],
-        list(range(count)),
-    )
-    del together
-    try:
-        for group in range(count):
-            (group_result,) = workers.results([tasks[group]])
-            # The future of a result keeps it on its worker: dropped, the worker has room for the
-            # next groups.
-            tasks[group] = None
-            yield group_result
-    finally:
-        workers.cancel(tasks)
 
 
 def bundles_of(count: int, parts: int, slots: int, held: int, memory: int) -> int:

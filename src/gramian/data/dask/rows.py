@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,7 +33,7 @@ from ..rows.file_stamp import FileStamp
 from ..rows.reduce import BlockFn, BlockReduction, Rowwise
 from ..rows.views import check_increasing
 from .files import check_alike, files_of, names_in
-from .groups import by_group, split
+from .groups import bundle, bundles_of, solve_group, split
 from .part import (
     Part,
     column,
@@ -341,13 +342,45 @@ class DaskRows(RemoteRows):
         *rowwise: Rowwise,
         size: int,
     ) -> Iterator[Result]:
-        """See `RemoteRows.by_group`: each group is a task on the worker that gathered its rows."""
-        row_bytes = len(self) * self.width * self.dtype.itemsize
-        return by_group(
-            self.workers,
-            lambda members, bounds: self.tasks(split, members, rowwise, size, bounds),
-            members, solve, count, parts=len(self.parts), row_bytes=row_bytes,
-        )  # fmt: skip
+        """See `RemoteRows.by_group`: each group is a task on the worker that gathered its rows.
+
+        1. Neighbouring groups form bundles of nearly equal numbers of groups.
+        2. A task for each part divides its rows among the bundles.
+        3. A task for each bundle puts its pieces together, in the order of the parts.
+        4. The tasks of the groups of a bundle run where the bundle is.
+        5. One result at a time comes to this process, in order. If the consumer stops early, the
+           other groups are not solved.
+        """
+        workers, parts = self.workers, len(self.parts)
+        row_bytes, memory = len(self) * self.width * self.dtype.itemsize, workers.memory()
+        bundles = bundles_of(count, parts, workers.slots(), row_bytes, min(memory, default=0))
+        # Integer products spread the remainder, so that no bundle has two groups more than another.
+        bounds = [count * b // bundles for b in range(bundles + 1)]
+        halves = self.tasks(split, workers.value(members, parts), rowwise, size, bounds)
+        # A piece is a task, so that a bundle fetches only its pieces and not all of each part.
+        pieces = workers.map(
+            operator.getitem,
+            [half for _ in range(bundles) for half in halves],
+            [b for b in range(bundles) for _ in halves],
+        )
+        together = workers.map(
+            bundle, [pieces[b * parts : (b + 1) * parts] for b in range(bundles)]
+        )
+        del halves, pieces  # workers drop results that no future refers to
+        value = workers.value(solve, parts)
+        homes = [b for b in range(bundles) for _ in range(bounds[b], bounds[b + 1])]
+        groups = [*repeat_arguments(value, count), [together[b] for b in homes], [*range(count)]]
+        tasks: list[Any] = workers.map(solve_group, *groups)
+        del groups, together
+        try:
+            for group in range(count):
+                (group_result,) = workers.results([tasks[group]])
+                # The future of a result keeps it on its worker: dropped, the worker has room for
+                # the next groups.
+                tasks[group] = None
+                yield group_result
+        finally:
+            workers.cancel(tasks)
 
     def tasks(
         self,

@@ -11,7 +11,8 @@ import numpy as np
 from ..._arrays import Array, RandomStream
 from ..._messages.checks import join_words
 from ..._messages.errors import TextWarning
-from ..tables.base import Table, check_columns
+from ..rows.arrow import check_columns
+from ..tables.base import Table
 from .columns.base import ColumnEncoding, Part
 from .columns.datetime import Date, offers
 from .columns.left_out import TEXT_REASONS, LeftOut

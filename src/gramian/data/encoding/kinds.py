@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..._messages.checks import join_words
 from ..._messages.errors import Text
+from ..rows.arrow import is_list
 
 Kind: TypeAlias = str
 Cls = TypeVar("Cls", bound=type[Any])
@@ -19,14 +20,9 @@ Cls = TypeVar("Cls", bound=type[Any])
 class ColumnKind:
     """A kind of columns.
 
-    Attributes
-    ----------
-    words : str
-        Name of its values, in the plural, for messages.
-    takes : callable
-        Whether a type of Arrow is of this kind.
-    observer : type of Observer
-        Class that learns the encoding.
+    - `words`: name of its values, in the plural, for messages.
+    - `takes`: whether a type of Arrow is of this kind.
+    - `observer`: class that learns the encoding.
     """
 
     words: str
@@ -103,10 +99,9 @@ def about_lists(schema: pa.Schema, names: Sequence[str]) -> str:
     """Return advice about the first column of lists of numbers; empty without such columns."""
     for name in names:
         type_ = schema.field(name).type
-        lists = pa.types.is_list(type_) or pa.types.is_large_list(type_)
-        if not lists and not pa.types.is_fixed_size_list(type_):
-            continue
-        if pa.types.is_integer(type_.value_type) or pa.types.is_floating(type_.value_type):
+        if is_list(type_) and (
+            pa.types.is_integer(type_.value_type) or pa.types.is_floating(type_.value_type)
+        ):
             return (
                 f"; in Python, lists of numbers can be rows: "
                 f"gramian.data.ParquetLists(path, {name!r}), or sparse rows with indices=... and "

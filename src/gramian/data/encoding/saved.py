@@ -18,10 +18,7 @@ LARGEST_FLOAT = sys.float_info.max
 class Saved:
     """Fields and tensors of one encoding, each of which is read once.
 
-    Raises
-    ------
-    ValueError
-        In each method, if a field is missing or not valid.
+    Each method raises ValueError if a field is missing or not valid.
     """
 
     def __init__(self, fields: Any, tensors: Mapping[str, Array]) -> None:

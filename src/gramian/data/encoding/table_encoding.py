@@ -15,9 +15,10 @@ from ..._arrays import Array, Float, Int
 from ..._messages.checks import join_words
 from ..maps.standardizer import Standardizer
 from ..rows import arrow_compute as pc
+from ..rows.arrow import check_columns
 from ..rows.base import RowSource, check_index, check_size
 from ..rows.prefetch import fill_blocks, prefetch
-from ..tables.base import Table, check_columns
+from ..tables.base import Table
 from ..tables.column_reading import TEXT_COLUMN, ColumnReading
 from ..tables.new_values import NewValues
 from .columns.base import ColumnEncoding, Part, columns_from_parts, readings_from_parts

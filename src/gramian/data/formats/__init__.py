@@ -22,7 +22,7 @@ from .base import (
     formats,
     is_table_name,
 )
-from .csv.format import Csv, CsvBzip2, CsvGzip, CsvZstandard, Tsv, TsvGzip
+from .csv.format import Csv
 from .feather import Feather
 from .npy import Npy
 from .parquet import Parquet
@@ -38,9 +38,6 @@ __all__ = [
     "BatchWriter",
     "Column",
     "Csv",
-    "CsvBzip2",
-    "CsvGzip",
-    "CsvZstandard",
     "DuckDB",
     "Excel",
     "Feather",
@@ -49,8 +46,6 @@ __all__ = [
     "Parquet",
     "SQLite",
     "TableFormat",
-    "Tsv",
-    "TsvGzip",
     "WritableFormat",
     "endings",
     "format_of",

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..._registries.registry import Registry
-from ..rows.arrow import TableRows
+from ..rows.arrow import TableRows, check_columns
 from ..rows.base import RowSource
-from ..tables.base import Table, check_columns
+from ..tables.base import Table
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.stored import MemoryTable
 
@@ -24,7 +24,7 @@ Column: TypeAlias = np.ndarray | pa.Array | pa.ChunkedArray
 class TableFormat(ABC):
     """A format of tables in files, recognised by the suffix of their names.
 
-    A subclass sets `suffixes` and implements `load`, or `table` if it can map or stream instead.
+    A subclass sets `suffixes` and implements `load`, or `open` if it can map or stream instead.
     That is enough for fits, targets, landmarks, `convert` and `predict`. A writable format is a
     `WritableFormat`.
 
@@ -84,7 +84,11 @@ class TableFormat(ABC):
         options : ReadOptions
             Options of reading text, which formats of typed values ignore.
         """
-        return MemoryTable(self.load(path), str(path) if where is None else where)
+        return self.open(path, str(path) if where is None else where, options)
+
+    def open(self, path: Path, where: str, options: ReadOptions) -> Table:
+        """Open all columns; see `table`."""
+        return MemoryTable(self.load(path), where)
 
     def schema(self, path: Path) -> pa.Schema:
         """Return names and Arrow types of the columns; errors as in `load`."""
@@ -144,16 +148,9 @@ formats: Registry[TableFormat] = Registry("table format")
 def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
     """Return the format of a table; if several open it, the one with its suffix.
 
-    Parameters
-    ----------
-    path : str or Path
-    text : bool, default=True
-        Whether the error lists formats of text among the expected ones.
+    - `text`: whether the error lists formats of text among the expected ones.
 
-    Raises
-    ------
-    ValueError
-        If no format opens such a path.
+    Raise ValueError if no format opens such a path.
     """
     formats = [file_format for file_format in _all() if text or not file_format.text]
     folders = [
@@ -167,10 +164,7 @@ def format_of(path: str | Path, *, text: bool = True) -> TableFormat:
 def format_to_write(path: str | Path) -> WritableFormat:
     """Return the format for a new table.
 
-    Raises
-    ------
-    ValueError
-        If no format opens such a path, or its format cannot be written.
+    Raise ValueError if no format opens such a path, or its format cannot be written.
     """
     usual = _usual(file_format for file_format in _all() if isinstance(file_format, WritableFormat))
     chosen_format = _opening(Path(path), usual)

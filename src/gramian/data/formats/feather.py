@@ -15,7 +15,7 @@ import pyarrow.ipc
 from ..rows import arrow_compute as pc
 from ..rows.file_stamp import FileStamp
 from ..tables.base import Table
-from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from ..tables.read_options import ReadOptions
 from ..tables.stored import Pieces, PiecesTable
 from .base import BatchWriter, WritableFormat, formats
 
@@ -139,11 +139,9 @@ class Feather(WritableFormat):
 
     suffixes = (".feather", ".arrow", ".ipc")
 
-    def table(
-        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> Table:
-        """Stream the file; see `TableFormat.table`."""
-        return PiecesTable(IpcFile.open(path), str(path) if where is None else where)
+    def open(self, path: Path, where: str, options: ReadOptions) -> Table:
+        """Stream the file; see `TableFormat.open`."""
+        return PiecesTable(IpcFile.open(path), where)
 
     def writer(
         self, path: Path, schema: pa.Schema, dtype: np.dtype[Any] | None = None

@@ -17,7 +17,7 @@ from ..rows.base import RowSource, slices
 from ..rows.file_stamp import FileStamp
 from ..rows.views import Select, column_numbers
 from ..tables.base import Table
-from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from ..tables.read_options import ReadOptions
 from .base import Column, WritableFormat, formats
 
 
@@ -28,11 +28,9 @@ class Npy(WritableFormat):
     suffixes = (".npy",)
     named = False
 
-    def table(
-        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> Table:
-        """Map the file; see `TableFormat.table`."""
-        return NpyTable(path, str(path) if where is None else where)
+    def open(self, path: Path, where: str, options: ReadOptions) -> Table:
+        """Map the file; see `TableFormat.open`."""
+        return NpyTable(path, where)
 
     def rows(self, path: Path, columns: Sequence[str] | None = None) -> RowSource:
         """Map the file; see `TableFormat.rows`."""

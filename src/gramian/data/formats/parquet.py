@@ -18,7 +18,7 @@ from ..rows.base import RowSource, check_index, check_size
 from ..rows.file_stamp import RemotePath
 from ..rows.prefetch import fill_blocks, prefetch
 from ..tables.base import Table
-from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from ..tables.read_options import ReadOptions
 from ..tables.stored import PiecesTable, batch_rows, take_pieces
 from .base import BatchWriter, WritableFormat, formats
 from .parquet_file import PARQUET_SUFFIXES, belongs
@@ -120,23 +120,16 @@ class Parquet(WritableFormat):
         """Return whether `parquet_paths` would list a file, named relative to the folder."""
         return belongs(path)
 
-    def table(
-        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> Table:
-        """Stream the files; see `TableFormat.table`."""
-        return _table(ParquetPieces.at(path), str(path) if where is None else where)
+    def open(self, path: Path, where: str, options: ReadOptions) -> Table:
+        """Stream the files; see `TableFormat.open`."""
+        return _table(ParquetPieces.at(path), where)
 
     def remote(self, start: RemotePath, files: Sequence[RemotePath], where: str) -> Table:
         """Return a table that streams files of an object store.
 
-        Parameters
-        ----------
-        start : RemotePath
-            The file, or the folder that is the table.
-        files : sequence of RemotePath
-            The files found.
-        where : str
-            Subject of error messages.
+        - `start`: the file, or the folder that is the table.
+        - `files`: the files found.
+        - `where`: subject of error messages.
         """
         inside = [PurePosixPath(file.place).relative_to(start.place) for file in files]
         # A single file counts whatever its name; in a folder only the names of Parquet files do.

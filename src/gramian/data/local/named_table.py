@@ -13,9 +13,9 @@ from ..._files.atomic import write_atomically
 from ..._messages.checks import join_words
 from ..formats import Column, WritableFormat, format_of, format_to_write
 from ..formats.csv.format import without_formulas
+from ..rows.arrow import check_columns
 from ..rows.base import RowSource
 from ..tables import Table
-from ..tables.base import check_columns
 
 # Rows of kept columns that are copied at a time.
 _COPIED_ROWS = 1 << 14

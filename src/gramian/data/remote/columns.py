@@ -178,8 +178,7 @@ class RemoteColumns(Columns):
             If the numbers are not labels: they have fractions, or more than 10,000 values.
         """
         beside = () if weights is None else (weights,)
-        counts_found = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
-        values, counts = counts_found
+        values, counts = self.rows.fold(Count(), *beside, size=default_block_size(self.rows))
         if not np.isfinite(values).all():
             raise ValueError("y contains NaN or infinity; drop these rows")
         # `Count` stops at one value more than allowed, so that the excess is seen.

@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -79,12 +80,11 @@ def choose_columns(schema: pa.Schema, wanted: Sequence[str] | None, where: str) 
     if wanted is None:
         names = [name for name in schema.names if not name.startswith("__index_level_")]
     else:
-        names = _find_columns(schema, wanted, where)
+        names = list(wanted)
     # Arrow allows several columns of one name, but then finds none of them by this name.
-    counts = Counter(schema.names)
-    twice = sorted({name for name in names if counts[name] > 1})
-    if twice:
-        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
+    check_columns(where, schema.names, names)
+    if len(set(names)) < len(names):
+        raise ParameterError("columns", names, "names a column twice", form=SETTING_FORM)
     types = [schema.field(name).type for name in names]
     floats = [float_of(t) for t in types]
     bad = [f"{n} ({t})" for n, t, f in zip(names, types, floats, strict=True) if f is None]
@@ -101,15 +101,18 @@ def choose_columns(schema: pa.Schema, wanted: Sequence[str] | None, where: str) 
     return Columns(tuple(names), tuple(str(t) for t in types), dtype)
 
 
-def _find_columns(schema: pa.Schema, wanted: Sequence[str], where: str) -> list[str]:
-    present_names = set(schema.names)
-    missing = [str(name) for name in wanted if name not in present_names]
+def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise an error, with the existing names, for names that are missing or repeated."""
+    # Files such as CSV may have two columns of one name: only those that are asked for matter.
+    counts = Counter(names)
+    missing = [str(name) for name in wanted if not counts[name]]
     if missing:
-        name_hint = it_has(schema.names, missing[0])
-        raise ValueError(f"{where} has no column {join_words(missing)}; {name_hint}")
-    if len(set(wanted)) < len(wanted):
-        raise ParameterError("columns", list(wanted), "names a column twice", form=SETTING_FORM)
-    return list(wanted)
+        raise ValueError(
+            f"{where} has no column {join_words(missing)}; {it_has(names, missing[0])}"
+        )
+    twice = sorted({name for name in wanted if counts[name] > 1})
+    if twice:
+        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
 
 
 @functools.cache

@@ -14,10 +14,10 @@ import pyarrow as pa
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..formats.csv.columns.parsers import SPELLED_BOOLEANS
+from ..rows.arrow import check_columns
 from ..rows.base import refuse_remote
 from ..rows.columns import as_columns
 from ..tables import Table
-from ..tables.base import check_columns
 from ..tables.list_columns import FilteredTable
 from ..tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ..tables.target import has_values, target_column

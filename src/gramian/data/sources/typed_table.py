@@ -15,8 +15,8 @@ from ..formats.csv.columns.infer_types import Inference
 from ..formats.csv.columns.parsers import TEXT_READING, Reading
 from ..formats.csv.remarks import warn_of_mixed_texts
 from ..rows import arrow_compute as pc
-from ..rows.arrow import LastSchemas
-from ..tables.base import DerivedTable, Table, check_columns
+from ..rows.arrow import LastSchemas, check_columns
+from ..tables.base import DerivedTable, Table
 from ..tables.read_options import ReadOptions
 from ..tables.stored import MemoryTable
 from .column_texts import (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +11,6 @@ import pyarrow as pa
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
-from ..._messages.checks import it_has, join_words
 from ..rows.array import check_matrix
 from ..rows.arrow import choose_columns, fill
 from ..rows.base import RowSource, check_index
@@ -199,17 +196,3 @@ class NumberRows(RowSource):
         out = np.empty((batch.num_rows, self.shape[1]), self.dtype)
         fill(out, batch, self._names)
         return out
-
-
-def check_columns(where: str | Path, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raise an error, with the existing names, for names that are missing or repeated."""
-    # Files such as CSV may have two columns of one name: only those that are asked for matter.
-    counts = Counter(names)
-    missing = [name for name in wanted if not counts[name]]
-    if missing:
-        raise ValueError(
-            f"{where} has no column {join_words(missing)}; {it_has(names, missing[0])}"
-        )
-    twice = sorted({name for name in wanted if counts[name] > 1})
-    if twice:
-        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")

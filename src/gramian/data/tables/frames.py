@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from ..._messages.checks import it_has, join_words
 from ..rows.array import ArrayRows, check_matrix
-from ..rows.arrow import LastSchemas, TableRows, check_buffers
+from ..rows.arrow import LastSchemas, TableRows, check_buffers, check_columns
 from ..rows.base import RowSource
 from ..rows.dtypes import EXACT_INTEGER, WIDE_INTEGERS, warn_of_rounding
 from .base import Table
@@ -65,9 +64,7 @@ def from_pandas(frame: Any, where: str) -> pa.Table:
     different types.
     """
     names = [str(label) for label in frame.columns.tolist()]
-    if len(set(names)) < len(names):
-        twice = sorted(name for name, count in Counter(names).items() if count > 1)
-        raise ValueError(f"{where} has several columns named {join_words(twice)}: rename them")
+    check_columns(where, names, names)
     kinds = set(frame.dtypes)
     if len(frame) <= FEW_ROWS and len(kinds) == 1 and _is_plain_number(*kinds):
         # Of few rows, one matrix costs less than a Series for each column.
@@ -126,11 +123,8 @@ def plain_schema(schema: pa.Schema, where: str, rows: int) -> pa.Schema:
 @LastSchemas
 def _plain_schema(schema: pa.Schema, where: str) -> pa.Schema:
     fields = [field for field in schema if not field.name.startswith("__index_level_")]
-    twice = [name for name, count in Counter(f.name for f in fields).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"{where} has several columns named {join_words(sorted(twice))}: rename them"
-        )
+    names = [field.name for field in fields]
+    check_columns(where, names, names)
     return pa.schema([(field.name, plain_type(field.type)) for field in fields])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..._arrays import Array, Float, Int
+from ..._arrays import Array, Float
 from ..._messages.display import escape_controls
 from ..checks import FiniteCheck
 from ..rows.base import RowSource
@@ -128,9 +128,6 @@ class FilledRows(Blockwise):
 
     def change(self, block: Float[Array, "b d"]) -> Float[Array, "b d"]:
         return self._fill(block, 0, None)
-
-    def take(self, index: Int[Array, " k"]) -> Float[Array, "k d"]:
-        return self.change(self.rows.take(index))
 
     def _fill(self, block: Array, start: int, new_values: NewValues | None) -> Array:
         check = FiniteCheck(self._names)

@@ -55,11 +55,7 @@ BATCH_NUMBERS = 1 << 18
 class Pieces(ABC):
     """A table in consecutive pieces, such as the row groups of some files.
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    counts : tuple of int
-        Rows of each piece.
+    - `counts`: rows of each piece.
     """
 
     schema: pa.Schema
@@ -71,13 +67,8 @@ class Pieces(ABC):
     ) -> Iterator[pa.RecordBatch]:
         """Read some columns of some pieces, in order.
 
-        Parameters
-        ----------
-        columns : sequence of str
-        size : int
-            Largest number of rows of a batch.
-        pieces : sequence of int, optional
-            Indices of the pieces, increasing; all pieces by default.
+        - `size`: largest number of rows of a batch.
+        - `pieces`: indices of the pieces, increasing; all pieces by default.
         """
 
 
@@ -156,19 +147,10 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 class PiecesTable(Table):
     """A table in files, never loaded as a whole.
 
-    Parameters
-    ----------
-    pieces : Pieces
-    where : str
-        Subject of error messages.
+    - `where`: subject of error messages.
 
-    Raises
-    ------
-    ValueError
-        If there is no row or no column, or two columns of one name.
+    Raise ValueError if there is no row or no column, or two columns of one name.
 
-    Notes
-    -----
     `take` is a pass over the pieces that hold wanted rows. Memory: a batch, and what decoding it
     needs.
     """

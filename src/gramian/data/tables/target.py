@@ -11,8 +11,8 @@ import pyarrow as pa
 from ..._messages.checks import join_words
 from ..._messages.errors import TextError
 from ..rows import arrow_compute as pc
-from ..rows.arrow import float_of, to_numpy
-from .base import Table, check_columns
+from ..rows.arrow import check_columns, float_of, to_numpy
+from .base import Table
 from .column_reading import OddValues
 
 _BATCH_ROWS = 1 << 16  # read at a time

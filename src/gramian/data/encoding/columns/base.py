@@ -50,14 +50,8 @@ ENCODING_OF_CODE: dict[str, type[ColumnEncoding]] = {}
 class ColumnEncoding(ABC):
     """Encoding of one column; immutable.
 
-    Attributes
-    ----------
-    code : str
-        Name of the class in a file.
-    kind : str
-        Kind of column that it was learned from.
-    name : str
-        Name of the column.
+    - `code`: name of the class in a file.
+    - `kind`: kind of column that it was learned from.
     """
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -84,10 +78,7 @@ class ColumnEncoding(ABC):
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         """Return the features of some rows, of shape (b, k), in float64.
 
-        Raises
-        ------
-        ValueError
-            If a value cannot be used; the message names column and row.
+        Raise ValueError if a value cannot be used; the message names column and row.
         """
 
     @abstractmethod
@@ -123,23 +114,11 @@ class Seen:
 class Observer(ABC):
     """Observer of a column, batch after batch, that chooses its encoding.
 
-    Parameters
-    ----------
-    field : pyarrow.Field
-    kind : str
-    where : str
-        The table, for error messages.
-    settings : Settings
-
-    Attributes
-    ----------
-    name : str
-    measured : int
-        Number of numeric columns whose moments the encoding needs.
-    without : ndarray or None
-        Means of the targets without each fold, after `finish`.
-    offered, offered_levels : tuple of str
-        Parts of the calendar that dates offer after `finish`; see `columns.datetime.offers`.
+    - `where`: the table, for error messages.
+    - `measured`: number of numeric columns whose moments the encoding needs.
+    - `without`: means of the targets without each fold, after `finish`.
+    - `offered`, `offered_levels`: parts of the calendar that dates offer after `finish`; see
+      `columns.datetime.offers`.
     """
 
     measured: int = 0
@@ -149,6 +128,7 @@ class Observer(ABC):
 
     def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
         self.name: str = field.name
+        self.field, self.kind, self.where, self.settings = field, kind, where, settings
 
     @abstractmethod
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:

@@ -38,7 +38,6 @@ class CategoryObserver(Observer):
 
     def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
         super().__init__(field, kind, where, settings)
-        self._where, self._settings = where, settings
         # Identifiers and free text become features, too, instead of being left out.
         self._is_kept = field.name in settings.text_features
         self._tally: Tally | None = Tally()
@@ -52,7 +51,7 @@ class CategoryObserver(Observer):
             if self._is_kept:
                 raise TextError(
                     f"{{}}: column '{{}}' has {{}}; {LEAVE_OUT}",
-                    self._where, self.name, TOO_MANY_LEVELS,
+                    self.where, self.name, TOO_MANY_LEVELS,
                 ) from None  # fmt: skip
             self._tally = None
         return ()
@@ -80,10 +79,10 @@ class CategoryObserver(Observer):
         order = [codes[text] for text in (*levels.texts, *([None] if levels.missing else []))]
         one_hot = OneHot.of(self.name, levels, rows[order])
         is_rare = 2 * sum(rows[order][k] for k in one_hot.rare) > rows.sum()
-        if len(levels) <= self._settings.max_levels and not is_rare:
+        if len(levels) <= self.settings.max_levels and not is_rare:
             return one_hot
         counts, sums = self._tally.counts[order], self._tally.sums[order]
-        means, self.without = smooth_means(counts, sums, self._settings.smoothing)
+        means, self.without = smooth_means(counts, sums, self.settings.smoothing)
         return TargetMeans.of(self.name, levels, counts, means, self.without)
 
 

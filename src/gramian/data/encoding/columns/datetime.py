@@ -167,7 +167,7 @@ class DateObserver(Observer):
 
     def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
         super().__init__(field, kind, where, settings)
-        self._kind, self._zone = kind, getattr(field.type, "tz", None) or ""
+        self._zone = getattr(field.type, "tz", None) or ""
         # Elapsed time, and for dates the year.
         self.measured = 2 if "date" in kind else 1
         self._low: dict[str, int] = {}
@@ -178,7 +178,7 @@ class DateObserver(Observer):
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         values, gaps = _microseconds(column, self.name, seen.part)
         elapsed = np.where(gaps, np.nan, values / SECOND_MICROSECONDS)
-        field_values = fields(local(values, self._zone)) if self._kind != "duration" else {}
+        field_values = fields(local(values, self._zone)) if self.kind != "duration" else {}
         for name, field in field_values.items():
             present = field[~gaps]
             if len(present):
@@ -199,7 +199,7 @@ class DateObserver(Observer):
         if elapsed.constant and not elapsed.gaps:
             return LeftOut(self.name, CONSTANT_COLUMN)
         varied = {name for name in self._low if self._low[name] < self._high[name]}
-        kept_summaries = summaries[: 2 if "date" in self._kind and "year" in varied else 1]
+        kept_summaries = summaries[: 2 if "date" in self.kind and "year" in varied else 1]
         self.offered = tuple(name for name in self._gains if name in varied)
         self.offered_levels = tuple(
             name
@@ -207,7 +207,7 @@ class DateObserver(Observer):
             if name in LEVEL_NAMES and self._gains[name].is_clear(CYCLE_FEATURES)
         )
         return Date(
-            self.name, self._kind, self._zone,
+            self.name, self.kind, self._zone,
             tuple(summary.mean for summary in kept_summaries),
             tuple(summary.scale for summary in kept_summaries),
             tuple(name for name in self.offered if self._gains[name].is_clear()),

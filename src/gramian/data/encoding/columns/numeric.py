@@ -16,7 +16,7 @@ from ...rows.arrow import to_numpy
 from ..kinds import Kind, column_kind
 from ..moments import Summary
 from ..saved import Saved
-from ..settings import NUMBER_MAPS, Settings
+from ..settings import NUMBER_MAPS
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .left_out import CONSTANT_COLUMN, CONSTANT_NUMBER, EMPTY_COLUMN, Gaps, LeftOut
 
@@ -110,24 +110,20 @@ class NumberObserver(Observer):
 
     measured = 1
 
-    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
-        super().__init__(field, kind, where, settings)
-        self._numbers = settings.numbers
-
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         return (finite(column, self.name, seen.part),)
 
     def finish(self, summaries: Sequence[Summary]) -> ColumnEncoding:
-        (summary,) = summaries
+        (summary,), numbers = summaries, self.settings.numbers
         if summary.value_count == 0:
             return LeftOut(self.name, EMPTY_COLUMN)
         # A constant column with gaps stays: its mark of gaps varies.
-        if summary.constant and not summary.gaps and self._numbers != "raw":
+        if summary.constant and not summary.gaps and numbers != "raw":
             return LeftOut(self.name, CONSTANT_NUMBER)
         gaps = Gaps.of(summary)
-        if self._numbers == "quantile" and not summary.constant:
+        if numbers == "quantile" and not summary.constant:
             return self._normal(summary, gaps)
-        raw = self._numbers == "raw"
+        raw = numbers == "raw"
         mean, scale = (0.0, 1.0) if raw else (summary.mean, summary.scale)
         return Number(self.name, "raw" if raw else "standard", mean, scale, gaps)
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from ..kinds import Kind, are_categories, column_kind
 from ..moments import Summary
 from ..saved import Saved
-from ..settings import Settings
 from ..values import encode_levels
 from .base import ColumnEncoding, Observer, Part, Seen, refuse
 from .left_out import CONSTANT_COLUMN, EMPTY_COLUMN, Gaps, LeftOut
@@ -74,10 +73,7 @@ class OrderedObserver(Observer):
     """Observer of ordered categories, whose order the column declares."""
 
     measured = 1
-
-    def __init__(self, field: pa.Field, kind: Kind, where: str, settings: Settings) -> None:
-        super().__init__(field, kind, where, settings)
-        self._where, self._levels = where, Levels(())
+    _levels = Levels(())
 
     def see(self, column: pa.Array, seen: Seen) -> Sequence[np.ndarray]:
         # Each category once, so that `encode_levels` returns all of them, not only the ones that
@@ -91,7 +87,7 @@ class OrderedObserver(Observer):
         short, long = sorted((self._levels.texts, declared), key=len)
         if long[: len(short)] != short:
             raise ValueError(
-                f"{self._where}: the order of the categories of column '{self.name}' differs "
+                f"{self.where}: the order of the categories of column '{self.name}' differs "
                 "between parts of the table; declare one order, or convert the column to text"
             )
         if len(declared) > len(self._levels):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...tables.base import Table
 from ...tables.column_reading import TEXT_COLUMN
-from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from ...tables.read_options import ReadOptions
 from ..base import TableFormat
 
 PART_MARK = "::"
@@ -44,9 +44,7 @@ class CellsFormat(TableFormat):
         """
         raise NotImplementedError
 
-    def table(
-        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> Table:
+    def open(self, path: Path, where: str, options: ReadOptions) -> Table:
         file, part = split_part(path)
         if not file.is_file():
             raise FileNotFoundError(f"there is no file {file}")
@@ -56,9 +54,7 @@ class CellsFormat(TableFormat):
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
                 kinds = _write_rows(csv.writer(stream), self.cells(file, part))
-            table = text_table(
-                Path(name), str(path) if where is None else where, _cell_options(options, kinds)
-            )
+            table = text_table(Path(name), where, _cell_options(options, kinds))
         finally:
             Path(name).unlink()
         table.reading = options.for_model

@@ -38,9 +38,7 @@ class Csv(WritableFormat):
     separator: ClassVar[str] = ","
     compression: ClassVar[str | None] = None
 
-    def table(
-        self, path: Path, where: str | None = None, options: ReadOptions = DEFAULT_OPTIONS
-    ) -> Table:
+    def open(self, path: Path, where: str, options: ReadOptions) -> Table:
         """Read the file once, a long one into a temporary file; see `text_table`."""
         # The reader of text takes as long to import as all other formats.
         from .table import text_table
@@ -53,44 +51,19 @@ class Csv(WritableFormat):
         return TextWriter(path, schema, self.separator, self.compression)
 
 
-@formats.register("tsv")
-class Tsv(Csv):
-    """A file of text with tabs."""
-
-    suffixes = (".tsv", ".tab")
-    separator = "\t"
-
-
-@formats.register("csv.gz")
-class CsvGzip(Csv):
-    """A compressed file of text."""
-
-    suffixes = (".csv.gz", ".txt.gz")
-    compression = "gzip"
+def _register(
+    name: str, suffixes: tuple[str, ...], separator: str = ",", compression: str | None = None
+) -> None:
+    """Register a format of text with another separator, or compressed."""
+    values = {"suffixes": suffixes, "separator": separator, "compression": compression}
+    formats.register(name)(type(f"Csv_{name}", (Csv,), {**values, "__module__": __name__}))
 
 
-@formats.register("tsv.gz")
-class TsvGzip(Tsv):
-    """A compressed file of text with tabs."""
-
-    suffixes = (".tsv.gz", ".tab.gz")
-    compression = "gzip"
-
-
-@formats.register("csv.bz2")
-class CsvBzip2(Csv):
-    """A file of text, compressed by bzip2."""
-
-    suffixes = (".csv.bz2",)
-    compression = "bz2"
-
-
-@formats.register("csv.zst")
-class CsvZstandard(Csv):
-    """A file of text, compressed by Zstandard."""
-
-    suffixes = (".csv.zst",)
-    compression = "zstd"
+_register("tsv", (".tsv", ".tab"), "\t")
+_register("csv.gz", (".csv.gz", ".txt.gz"), compression="gzip")
+_register("tsv.gz", (".tsv.gz", ".tab.gz"), "\t", "gzip")
+_register("csv.bz2", (".csv.bz2",), compression="bz2")
+_register("csv.zst", (".csv.zst",), compression="zstd")
 
 
 FORMULA_START = r"^[=+\-@\t\r]"

@@ -16,10 +16,11 @@ import pyarrow as pa
 from ...._files.atomic import remove_with
 from ...._messages.checks import join_words
 from ...._messages.errors import Text, TextError
+from ...rows.arrow import check_columns
 from ...rows.dtypes import warn_of_rounded_column
 from ...rows.file_stamp import FileStamp
 from ...rows.prefetch import prefetch
-from ...tables.base import Table, check_columns
+from ...tables.base import Table
 from ...tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from ...tables.stored import MemoryTable, PiecesTable
 from ..feather import IpcFile, IpcWriter
