@@ -2,7 +2,7 @@
 
     make packages                         # README's commands and snippets in three environments
     make packages ARGS="--suite"          # and the tests that are not slow
-    PYTHON=python3.12 make packages       # another version of Python
+    make packages ARGS="--python python3.13 --python python3.14"  # other versions of Python
 
 The environments have the dependencies of the package alone: the wheel as built, the sdist, and the
 sdist without a compiler. None of them has torch.
@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -44,34 +44,56 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="store_true", help="run the tests that are not slow")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the packages")
+    parser.add_argument(
+        "--python", action="append", metavar="INTERPRETER",
+        help="build and test with this interpreter; repeat for several (default: the current one)",
+    )  # fmt: skip
     options = parser.parse_args()
+    interpreters: list[str] = options.python or [sys.executable]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sdist, wheel = build(folder / "build", options.out)
-        cases: list[tuple[str, Path, Mapping[str, str], str]] = [
-            ("wheel", wheel, NO_COMPILER, "compiled"),
-            ("sdist", sdist, {}, "compiled"),
-            ("sdist, no compiler", sdist, NO_COMPILER, "NumPy"),
-        ]
-        for number, (title, package, variables, tiles) in enumerate(cases):
-            start = time.perf_counter()
-            python = create_environment(folder / f"env{number}")
-            install(python, str(package), variables)
-            check_package(python, folder / f"run{number}", tiles)
-            if options.suite:
-                install(python, f"{package}[test]", variables)
-                run_suite(python, folder / f"suite{number}")
-            seconds = time.perf_counter() - start
-            sys.stdout.write(f"{title} ({package.name}): {tiles}, {seconds:.0f} s\n")
+        sdist = build_sdist(interpreters[0], folder / "build", options.out)
+        for number, interpreter in enumerate(interpreters):
+            wheel = build_wheel(interpreter, sdist, folder / f"wheel{number}", options.out)
+            check_packages(interpreter, sdist, wheel, folder / f"check{number}", options.suite)
 
 
-def build(environment: Path, out: Path) -> tuple[Path, Path]:
-    """Build the sdist, and from it the wheel, and return their paths."""
-    python = create_environment(environment)
+def build_sdist(interpreter: str, environment: Path, out: Path) -> Path:
+    """Build the sdist, which is the same for all interpreters, and return its path."""
+    python = create_environment(interpreter, environment)
     run([python, "-m", "pip", "install", "--quiet", "build"])
-    run([python, "-m", "build", "--outdir", str(out), str(ROOT)])
-    newest = [max(out.glob(p), key=lambda path: path.stat().st_mtime) for p in ("*.gz", "*.whl")]
-    return newest[0], newest[1]
+    run([python, "-m", "build", "--sdist", "--outdir", str(out), str(ROOT)])
+    return max(out.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+
+
+def build_wheel(interpreter: str, sdist: Path, folder: Path, out: Path) -> Path:
+    """Build the wheel of the interpreter from the sdist, and return its path."""
+    python = create_environment(interpreter, folder / "build")
+    run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(sdist)])
+    (wheel,) = folder.glob("*.whl")
+    return Path(shutil.copy(wheel, out))
+
+
+def check_packages(interpreter: str, sdist: Path, wheel: Path, folder: Path, suite: bool) -> None:
+    """Test wheel and sdist in empty environments of the interpreter."""
+    version = run([interpreter, "-c", "import platform; print(platform.python_version())"]).strip()
+    cases: list[tuple[str, Path, Mapping[str, str], str]] = [
+        ("wheel", wheel, NO_COMPILER, "compiled"),
+        ("sdist", sdist, {}, "compiled"),
+        ("sdist, no compiler", sdist, NO_COMPILER, "NumPy"),
+    ]
+    folder.mkdir()
+    for number, (title, package, variables, tiles) in enumerate(cases):
+        start = time.perf_counter()
+        python = create_environment(interpreter, folder / f"env{number}")
+        install(python, str(package), variables)
+        check_package(python, folder / f"run{number}", tiles)
+        if suite:
+            install(python, f"{package}[test]", variables)
+            run_suite(python, folder / f"suite{number}")
+        seconds = time.perf_counter() - start
+        sys.stdout.write(f"{version}, {title} ({package.name}): {tiles}, {seconds:.0f} s\n")
+        sys.stdout.flush()
 
 
 def install(python: str, package: str, variables: Mapping[str, str]) -> None:
@@ -101,9 +123,9 @@ def run_suite(python: str, folder: Path) -> None:
     run([python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow"], folder)
 
 
-def create_environment(folder: Path) -> str:
-    """Create an empty environment, and return its Python."""
-    venv.create(folder, with_pip=True)
+def create_environment(interpreter: str, folder: Path) -> str:
+    """Create an empty environment of the interpreter, and return its Python."""
+    run([interpreter, "-m", "venv", str(folder)])
     return str(folder / "bin" / "python")
 
 
