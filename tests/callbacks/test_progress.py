@@ -116,7 +116,9 @@ class TestBar:
                 run_falkon(bar, 2)
                 copy.deepcopy(bar)
                 pickle.loads(pickle.dumps(bar))
-        assert capsys.readouterr().err.count("2/2") == 2
+        # A machine that is busy redraws a bar by the clock, so its last state alone is counted.
+        lines = capsys.readouterr().err.removesuffix("\n").split("\n")
+        assert ["2/2" in line.rsplit("\r", 1)[-1] for line in lines] == [True, True]
 
     def test_no_thread_is_left(self, capsys):
         threads = threading.active_count()
