@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,26 @@ PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", PAGE, re.M | re.S)
 """Each block of Python, and what it prints where that is below it."""
 FILES = {"scorer": "# scorer.py\n", "service": "# service.py\n"}
+REQUIREMENTS = re.compile(r"^```text\n# requirements.txt\n(.*?)^```$", re.M | re.S)
+MODULES = {"scikit-learn": "sklearn"}
+"""Modules whose name is not the name of their package."""
+
+PREDICT_WITHOUT = """
+import importlib.abc, sys
+from pathlib import Path
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+import scorer
+print(scorer.predict({rows!r})[0])
+print(*(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()), sep="\\n")
+print(*(getattr(module, "__file__", None) for module in sys.modules.values()), sep="\\n")
+"""
+"""Predict where some modules are absent, and print the prediction and all files that are loaded."""
 
 
 def file_of(name: str) -> str:
@@ -125,3 +146,25 @@ assert os.waitpid(child, 0)[1] == 0
         [sys.executable, "-W", "ignore", "-c", code], cwd=folder, check=True, timeout=300,
         stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(folder)},
     )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no list of loaded files")
+def test_the_container_has_all_that_the_service_loads(folder, scorer):
+    (requirements,) = REQUIREMENTS.findall(PAGE)
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    needed = {re.split("[>=]", text)[0] for text in project["project"]["dependencies"]}
+    left_out = needed - set(requirements.split())
+    assert left_out == {"joblib", "scikit-learn", "tqdm", "typer"}
+    absent = [MODULES.get(name, name) for name in left_out] + ["pandas"]
+    done = subprocess.run(
+        [sys.executable, "-c", PREDICT_WITHOUT.format(absent=absent, rows=rows())],
+        cwd=folder, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )  # fmt: skip
+    prediction, *files = done.stdout.splitlines()
+    assert float(prediction) == scorer.predict(rows())[0]
+    removed = re.findall(r"pyarrow/[a-z_]+", PAGE[PAGE.index("FROM python") :])
+    assert len(removed) == 3
+    assert any("pyarrow/libarrow.so" in file for file in files)
+    pattern = "|".join([*removed, r"scipy/.*/tests/"])
+    assert [file for file in files if re.search(pattern, file)] == []
