@@ -1,16 +1,20 @@
-"""The command `make packages`: its environments and packages for each interpreter."""
+"""The command `make packages`, and the versions of Python that the project states."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+VERSION = re.compile(r"Programming Language :: Python :: (\d\.\d+)")
 
 
 @pytest.fixture
@@ -84,3 +88,15 @@ def test_environments_are_of_the_current_interpreter_by_default(packages, tmp_pa
 def test_a_command_that_fails_is_an_error(packages):
     with pytest.raises(subprocess.CalledProcessError):
         packages.run([sys.executable, "-c", "import sys; sys.exit(3)"])
+
+
+def test_stated_versions_are_tested_ones():
+    stated = VERSION.findall("\n".join(PROJECT["project"]["classifiers"]))
+    wheels = [
+        f"3.{minor}"
+        for minor in re.findall(r"cp3(\d+)-\*", PROJECT["tool"]["cibuildwheel"]["build"])
+    ]
+    page = (ROOT / "docs" / "releasing.md").read_text("utf-8")
+    tested = re.findall(r"^ *\| (3\.\d+)\.\d+ \|", page, re.M)
+    assert stated == wheels == tested
+    assert PROJECT["project"]["requires-python"] == f">={stated[0]}"
