@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from gramian.scoring.table import METRIC_TABLE
 from gramian.scoring.truth import truth_of
 
 pytest.importorskip("matplotlib")
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,6 +175,22 @@ class TestGroups:
         assert groups.rows == [40, *[16] * 7, 48]
         assert groups.values == pytest.approx([1] * 9)
         assert sorted(np.concatenate(groups.indices)) == list(range(200))
+
+    @pytest.mark.parametrize("classes", [["oak", "elm"], None], ids=["classes", "numbers"])
+    def test_label_of_the_axis_is_within_the_picture_next_to_long_names(self, classes):
+        group = GroupErrors("pay", ["Credit card (automatic)"], [np.arange(3)], [0.2])
+        study: Any = SimpleNamespace(
+            classes=classes,
+            errors={"error": 0.2},
+            metric="error",
+            title="share of wrong labels",
+            residuals=np.arange(3.0),
+        )
+        ax = drawn(lambda ax: pictures.group_errors(ax, study, group))
+        canvas = FigureCanvasAgg(ax.figure)
+        canvas.draw()
+        label = ax.xaxis.label.get_window_extent(canvas.get_renderer())
+        assert 0 <= label.x0 < label.x1 <= ax.figure.bbox.width
 
     def test_columns_are_categories_or_the_one_that_is_named(self):
         table = as_table(made_table(20))

@@ -162,7 +162,7 @@ def group_errors(ax: Axes, study: Measurements, group: GroupErrors) -> None:
     if study.classes:
         ax.barh(range(len(labels)), group.values, color=OURS)
         ax.axvline(study.errors[study.metric], color=MARKED, linewidth=1)
-        ax.set_xlabel(f"{study.title} (line: all rows)")
+        ax.set_xlabel(f"{study.title}\n(line: all rows)")
     else:
         ax.axvline(0, color=OTHERS, linewidth=1)
         for place, index in enumerate(group.indices):
@@ -170,7 +170,7 @@ def group_errors(ax: Axes, study: Measurements, group: GroupErrors) -> None:
             ax.hlines(place, low, high, color=OURS, linewidth=1)
             ax.hlines(place, first, third, color=OURS, linewidth=7)
             ax.plot(middle, place, "|", color="white", markersize=7)
-        ax.set_xlabel("truth - prediction (bars: half of the rows; lines: 90 %)")
+        ax.set_xlabel("truth - prediction\n(bar: 50 % of rows, line: 90 %)")
     ax.set_yticks(range(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.5, -0.5)
     few_ticks(ax)
