@@ -120,6 +120,10 @@ def test_the_server_answers(scorer):
     answer = client.post("/predict", json=rows())
     assert answer.status_code == 200
     assert answer.json() == scorer.predict(rows())
+    (body,) = re.findall(r"^curl .* --data '(.*?)'$", PAGE, re.M | re.S)
+    (printed,) = re.findall(r"The answer is `\[([\d.]+)\]`", PAGE)
+    answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
+    np.testing.assert_allclose(answer.json(), [float(printed)], rtol=1e-3)
     answer = client.post("/predict", json=[{**rows()[0], "rooms": 3}])
     assert answer.status_code == 422
     assert "column rooms" in answer.json()["detail"]
