@@ -26,6 +26,8 @@ extensions = [
     "docstrings",
     "executed_notebooks",
     "page_sources",
+    "page_descriptions",
+    "gallery_pictures",
     "search_terms",
 ]
 # Links to the pages of other projects need the network, so they are optional.
@@ -81,6 +83,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "gramian"
 html_static_path = ["_static", mathjax_files]
 html_css_files = ["gramian.css"]
+html_js_files = ["versions.js"]
+html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the system of the reader
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

@@ -1,4 +1,4 @@
-"""Extensions of the site: notebooks with outputs, sources of pages, and words for the search."""
+"""Extensions of the site: notebooks with outputs, sources, titles and pictures of pages, words."""
 
 from __future__ import annotations
 
@@ -97,3 +97,45 @@ def test_the_switcher_has_this_version():
     versions = json.loads((DOCS / "_static" / "versions.json").read_text("utf-8"))
     assert gramian.__version__ in [entry["version"] for entry in versions]
     assert all(re.fullmatch(r"\./|\.\./.*|https://.*", entry["url"]) for entry in versions)
+
+
+def test_pages_are_described_by_their_first_paragraph(extension):
+    extensions = extension("page_descriptions")
+    core = pytest.importorskip("docutils.core")
+    asides = ".. note:: An aside.\n\n- an item\n"
+    page = f"Title\n=====\n\n{asides}\nThe first *paragraph*\nof text.\n\nMore."
+    doctree = core.publish_doctree(page)
+    assert extensions.describe_page(doctree, "page", "Title") == "The first paragraph of text."
+    assert extensions.describe_page(None, "search", "Search").startswith("Search in the pages")
+    addnodes = pytest.importorskip("sphinx.addnodes")
+    entry = addnodes.desc("", *core.publish_doctree("A summary.").children)
+    assert extensions.describe_page(entry, "page", "Title") == "A summary."
+    empty = core.publish_doctree("Title\n=====\n")
+    assert extensions.describe_page(empty, "page", "Title") == "Title: reference of gramian."
+    long = extensions.shorten("word " * 100)
+    assert 150 < len(long) <= extensions.MAXIMUM_LENGTH + 2
+    assert long.endswith("word …")
+
+
+def test_entries_of_the_reference_have_full_names_as_titles(extension):
+    title_page = extension("page_descriptions").title_page
+    entries = ["api/generated/gramian.data.Sum", "api/generated/gramian.kernels.Sum"]
+    assert [title_page(page, "Sum") for page in entries] == [
+        "gramian.data.Sum",
+        "gramian.kernels.Sum",
+    ]
+    assert title_page("tables", "Tables") == "Tables"
+
+
+def test_pictures_of_the_gallery_are_described_and_scroll(extension):
+    pictures = pytest.importorskip("sphinx_gallery.directives")
+    nodes = pytest.importorskip("docutils.nodes")
+    document = pytest.importorskip("docutils.utils").new_document("gallery")
+    thumbnail = nodes.image(uri="gallery/images/thumb/sphx_glr_plot_spectrum_thumb.png", alt="")
+    picture = pictures.imgsgnode()
+    document += [thumbnail, picture]
+    module = extension("gallery_pictures")
+    module.describe_thumbnails(document, {"gallery/plot_spectrum": nodes.title("", "Spectrum")})
+    module.wrap_pictures(document)
+    assert thumbnail["alt"] == "Spectrum"
+    assert picture.parent["classes"] == ["gallery-picture"]
