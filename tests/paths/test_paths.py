@@ -9,6 +9,7 @@ import pytest
 from close import assert_close
 
 from gramian import _arrays as xp
+from gramian import _linalg as la
 from gramian._arrays import RandomStream
 from gramian.kernels import Gaussian, Laplacian
 from gramian.lowrank import columns_factor
@@ -20,6 +21,7 @@ from gramian.preconditioners import LowRankInverse
 from gramian.problems import FullProblem, NystromProblem
 
 PENALTIES = (1.0, 1e-2, 1e-4)
+MANY_PENALTIES = (*PENALTIES, 1e-5, 1e-6, 1e-7, 1e-8)
 N, M, D, T = 60, 12, 3, 2
 
 
@@ -71,19 +73,40 @@ weighted = pytest.mark.parametrize("w", [None, weights(N)], ids=["", "weights"])
 
 class TestDirect:
     @weighted
-    def test_each_penalty_is_a_dense_solve(self, X, Y, w, tol, dtype):
-        found = list(direct_path(full(X, Y, w), PENALTIES))
-        assert [penalty for penalty, _ in found] == list(PENALTIES)
+    @pytest.mark.parametrize("penalties", [PENALTIES, MANY_PENALTIES], ids=["few", "many"])
+    def test_each_penalty_is_a_dense_solve(self, X, Y, w, penalties, tol, dtype):
+        found = list(direct_path(full(X, Y, w), penalties))
+        assert [penalty for penalty, _ in found] == list(penalties)
         for penalty, coef in found:
             expected = solved(X, Y, penalty, w)
             assert coef.dtype == np.float64
             assert_close(coef, expected, rtol=0, atol=1e-8 * float(xp.norm(expected)))
 
-    def test_it_ends_where_the_matrix_is_not_definite(self, rng):
+    @weighted
+    def test_many_penalties_need_one_tridiagonal_form(self, X, Y, w, monkeypatch):
+        def refuse(A: np.ndarray) -> None:
+            raise AssertionError("each penalty has its own factorisation")
+
+        monkeypatch.setattr(la, "cholesky_", refuse)
+        assert len(list(direct_path(full(X, Y, w), MANY_PENALTIES))) == len(MANY_PENALTIES)
+
+    def test_one_row_has_no_tridiagonal_form(self, X, Y):
+        found = list(direct_path(full(X[:1], Y[:1]), MANY_PENALTIES))
+        for penalty, coef in found:
+            assert_close(coef, solved(X[:1], Y[:1], penalty), rtol=1e-6, atol=1e-9)
+
+    def test_many_penalties_leave_a_stored_matrix_as_it_is(self, X, Y, monkeypatch):
+        K = entries(X, X)
+        monkeypatch.setattr(KernelOperator, "dense", lambda self: K)
+        first, second = (list(direct_path(full(X, Y), MANY_PENALTIES)) for _ in range(2))
+        assert np.array_equal(first[-1][1], second[-1][1])
+
+    @pytest.mark.parametrize("penalties", [[1.0, 1e-3], [*np.logspace(0, -3, 8)]])
+    def test_it_ends_where_the_matrix_is_not_definite(self, rng, penalties):
         X = np.tile(xp.to_float64(rng.standard_normal((30, 2), np.float32)), (2, 1))
         K = KernelOperator(Gaussian(1.0), X, X)
-        found = list(direct_path(FullProblem(K, X[:, :1], 0.0), [1.0, 1e-3, 1e-30, 1e-31]))
-        assert [penalty for penalty, _ in found] == [1.0, 1e-3]
+        found = list(direct_path(FullProblem(K, X[:, :1], 0.0), [*penalties, 1e-30, 1e-31]))
+        assert [penalty for penalty, _ in found] == penalties
 
 
 class TestNystrom:

@@ -31,3 +31,4 @@ from .jitter import ROUNDING_UNITS, cholesky_with_jitter_
 from .refined import solve_refined
 from .spectrum import extremes_of_lanczos
 from .sums import multiply_in_blocks
+from .tridiagonal import TridiagonalForm

@@ -13,6 +13,15 @@ from ..problems import FullProblem, NystromProblem
 RELATIVE_JITTER = 1e-6
 """Added to the diagonal of K_mm: far below every useful penalty times the rows."""
 
+FEW_PENALTIES = 6
+"""Most penalties with a factorisation each, which take as long as one tridiagonal form."""
+
+TRIDIAGONAL_ROWS = range(2, 1501)
+"""Rows of a tridiagonal form; with more, its products with vectors wait for memory.
+
+Ten penalties took 0.54 of the seconds of ten factorisations at 1,400 rows, 4.5 times at 3,000.
+"""
+
 
 def nystrom_path(
     problem: NystromProblem, penalties: Sequence[float]
@@ -90,11 +99,21 @@ def direct_path(
 
     Notes
     -----
-    Cost: n² kernel evaluations in float64 once, n³ / 3 operations for each penalty; memory: 2 n²
-    numbers of float64.
+    Cost: n² kernel evaluations in float64 once. Up to `FEW_PENALTIES` penalties have a
+    factorisation each, n³ / 3 operations; memory: 2 n² numbers of float64. More penalties share a
+    tridiagonal form, 4/3 n³ operations and 3 n² numbers: for 800 rows 20 ms, where a factorisation
+    takes 3.8 ms (one core). Both are stable: predictions differ by rounding.
     """
     K = xp.to_host(problem.K.double().dense())
     y = xp.to_host(xp.to_float64(problem.targets))
+    is_shared = len(penalties) > FEW_PENALTIES and len(K) in TRIDIAGONAL_ROWS
+    solve = _solve_tridiagonal if is_shared else _factorise_each
+    yield from zip(penalties, solve(problem, penalties, K, y), strict=False)
+
+
+def _factorise_each(
+    problem: FullProblem, penalties: Sequence[float], K: Float[Array, "n n"], y: Float[Array, "n t"]
+) -> Iterator[Float[Array, "n t"]]:
     # Allocated once: blocks of this size that are freed and taken again fragment the heap.
     A = xp.empty_like(K)
     for penalty in penalties:
@@ -107,4 +126,18 @@ def direct_path(
             la.cholesky_(R)
         except la.NotPositiveDefinite:
             return
-        yield penalty, la.solve_cholesky(R, y)
+        yield la.solve_cholesky(R, y)
+
+
+def _solve_tridiagonal(
+    problem: FullProblem, penalties: Sequence[float], K: Float[Array, "n n"], y: Float[Array, "n t"]
+) -> Iterator[Float[Array, "n t"]]:
+    A, root = xp.copy(K), None
+    if problem.weights is not None:
+        # Roots of the weights on both sides turn the ridge N penalty W⁻¹ into a shift.
+        root = xp.sqrt(xp.to_host(xp.to_float64(problem.weights)))[:, None]
+        A *= root * root.T
+        y = root * y
+    form = la.TridiagonalForm.build(la.by_columns(A))
+    for x in form.solve([problem.total * penalty for penalty in penalties], y):
+        yield x if root is None else root * x
