@@ -8,7 +8,10 @@ from close import assert_close
 
 from gramian import _arrays as xp
 from gramian._arrays import RandomStream
-from gramian.engines import choose_engine
+from gramian.data import Standardizer, as_rows
+from gramian.data.rows.transform import Standardized
+from gramian.engines import choose_engine, native_engine
+from gramian.engines._tiles import sizes
 from gramian.kernels import Gaussian, L1Laplacian, Laplacian
 from gramian.operators import KernelOperator, mirrored, streaming
 
@@ -50,3 +53,33 @@ def test_few_features_and_other_columns_are_not_mirrored(monkeypatch):
         K.dense()
         same = rows is cols and rows.shape[1] >= 256
         assert K.meter.evaluations == (mirrored.evaluations(40) if same else pairs)
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+@pytest.mark.parametrize("d", [3, 300])
+def test_rows_on_both_sides_are_mapped_once(engine, d, monkeypatch):
+    X = 5 + RandomStream(0).standard_normal((70, d), np.float64)
+    rows = Standardizer.fit(as_rows(X)).apply(as_rows(X))
+    expected = Gaussian(2.0)(*[(X - X.mean(axis=0)) / X.std(axis=0)] * 2)
+    change, blocks = Standardized.change, []
+
+    def count_blocks(self: Standardized, block: np.ndarray) -> np.ndarray:
+        blocks.append(block)
+        return change(self, block)
+
+    monkeypatch.setattr(Standardized, "change", count_blocks)
+    assert_close(KernelOperator(Gaussian(2.0), rows, rows, engine).dense(), expected, atol=1e-12)
+    assert len(blocks) == 1
+
+
+def test_a_workspace_reads_the_number_of_threads_once(monkeypatch):
+    calls = []
+
+    def count_threads() -> int:
+        calls.append(None)
+        return 2
+
+    for module in (native_engine, sizes):
+        monkeypatch.setattr(module, "default_threads", count_threads)
+    choose_engine("auto", dtype=np.dtype(np.float64)).workspace_bytes(100, 4, 1, 8)
+    assert len(calls) == 1

@@ -292,7 +292,7 @@ class NativeEngine(Engine):
         sums = (threads * self._parts_per_thread(m * t) + threads + 1) * width * t * 8
         compiled = threads * strip + columns + sums
         # A kernel without compiled tiles is computed by tiles of NumPy within the same budget.
-        return max(compiled, self._tiles.workspace_bytes(m, d, t, itemsize))
+        return max(compiled, Tiled(threads=threads).workspace_bytes(m, d, t, itemsize))
 
     def row_bytes(self, d: int, t: int, itemsize: int) -> int:
         return self._tiles.row_bytes(d, t, itemsize)

@@ -307,9 +307,14 @@ class KernelOperator(Streaming):
         the host.
         """
         n, m = self.shape
-        if self._mirrors():
-            self.meter.evaluations += evaluations(n)
-            return mirror_products(self.kernel, self._hold(self.rows, 1), self.engine)
+        # Rows in memory on both sides are mapped and cast once.
+        if self._on_host and self._fits_twice(1):
+            x = self._gather(self.rows)
+            if self._has_many_features:
+                self.meter.evaluations += evaluations(n)
+                return mirror_products(self.kernel, x, self.engine)
+            self._count()
+            return self.engine.block(self.kernel, x, x, diagonal=0)
         self._count()
         if self.holds_columns():
             return self._against_columns(self._hold(self.cols, 1), 0)

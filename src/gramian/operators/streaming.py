@@ -196,10 +196,15 @@ class Streaming:
         n, _ = self.shape
         return self._same and can_hold and self._budget(t).holds_beside(n, n)
 
-    def _mirrors(self) -> bool:
-        """Return whether each pair of rows is evaluated once, and copied."""
-        on_host = self.engine.device_bytes() is None and xp.is_host(self.device)
-        return on_host and self.rows.shape[1] >= MANY_FEATURES and self._fits_twice(1)
+    @property
+    def _has_many_features(self) -> bool:
+        """Whether evaluating each pair of rows once, and copying it, saves time."""
+        return self.rows.shape[1] >= MANY_FEATURES
+
+    @property
+    def _on_host(self) -> bool:
+        """Whether entries are computed and stored on the host."""
+        return self.engine.device_bytes() is None and xp.is_host(self.device)
 
     def _row_numbers(self) -> list[RowIndex]:
         return [RowIndex(self.shape[0])] if self._same else []
@@ -271,6 +276,10 @@ class Streaming:
             side,
         )
         self._budget(t).check(side.shape[0])
+        return self._gather(side)
+
+    def _gather(self, side: RowSource) -> Array:
+        """Return all rows of one side in memory, which the budget must hold."""
         # An array is read as one block, without the copy that gathering its rows would make.
         if isinstance(side, ArrayRows):
             return self.engine.place(xp.cast(next(iter(side.blocks(side.shape[0])))[1], self.dtype))

@@ -79,9 +79,12 @@ class TileSizes:
 
     def workspace_bytes(self, m: int, d: int, t: int, itemsize: int) -> int:
         """See `Engine.workspace_bytes`."""
-        threads, rows = self.workers(), self.strip_rows(m)
+        # Reading the number of workers calls the BLAS, so it is read once.
+        threads = self.workers()
+        tile_bytes = self._tile_bytes(threads)
+        rows = _strip_rows(m, tile_bytes)
         # A strip of `MIN_STRIP_ROWS` rows may exceed the size that a tile would have.
-        tile = max(self._tile_bytes(), rows * min(m, TILE_COLUMNS) * itemsize)
+        tile = max(tile_bytes, rows * min(m, TILE_COLUMNS) * itemsize)
         strip = max(tile, rows * m * itemsize) + TEMPORARY_TILES * tile
         columns = m * (d + 2) * (itemsize + 8) + m * d * itemsize
         sums = (threads + 2) * m * t * 8
@@ -106,17 +109,17 @@ class TileSizes:
     def tile_shape(self, m: int, itemsize: int) -> tuple[int, int]:
         """Return the rows and columns of a tile of a matrix with m columns."""
         cols = min(m, TILE_COLUMNS)
-        return max(self._tile_bytes() // (cols * itemsize), 1), cols
+        return max(self._tile_bytes(self.workers()) // (cols * itemsize), 1), cols
 
-    def _tile_bytes(self) -> int:
+    def _tile_bytes(self, workers: int) -> int:
         suited = TILE_BYTES if self.on_host else DEVICE_TILE_BYTES
         size = suited if self.tile_bytes is None else self.tile_bytes
-        return min(size, ALL_TILES_BYTES // self.workers())
+        return min(size, ALL_TILES_BYTES // workers)
 
     def square_bytes(self) -> int:
         """Return the size of a tile of the symmetric product."""
         most_bytes = SYMMETRIC_BYTES if self.on_host else DEVICE_TILE_BYTES
-        return min(self._tile_bytes(), most_bytes)
+        return min(self._tile_bytes(self.workers()), most_bytes)
 
     def strip_rows(self, m: int) -> int:
         """Return the rows of a strip of `normal`, which needs all columns of a row at once.
@@ -124,4 +127,8 @@ class TileSizes:
         The number is the same for float64 and float32, as half the rows would cost more than a
         larger strip.
         """
-        return min(max(self._tile_bytes() // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)
+        return _strip_rows(m, self._tile_bytes(self.workers()))
+
+
+def _strip_rows(m: int, tile_bytes: int) -> int:
+    return min(max(tile_bytes // (max(m, 1) * 4), MIN_STRIP_ROWS), 1024)

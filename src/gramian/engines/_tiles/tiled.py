@@ -208,7 +208,7 @@ class Tiled(TileSizes):
     def _gradient_shape(self, tiles: Tiles, itemsize: int) -> tuple[int, int]:
         """Return the shape of a tile; its columns times v, and its result, must be no larger."""
         width = max(side.shape[1] for side in tiles.right)
-        numbers = self._tile_bytes() // itemsize
+        numbers = self._tile_bytes(self.workers()) // itemsize
         cols = min(tiles.m, TILE_COLUMNS, max(numbers // width, 1))
         return max(min(numbers // cols, numbers // width), 1), cols
 
