@@ -9,6 +9,7 @@ import math
 import multiprocessing
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from ..lib.process import THREADS
 from ..lib.results import ROOT, Row, read, shown, write
 from .accuracy_contenders import PATIENCE, TREES, package, parts
 from .mixed_sets import TABLES, MixedTable, download_wheels, read_table, split_rows
+from .mixed_tensors import NETWORKS, network, xrfm
 
 NAME = "mixed"
 WHEELS_FOLDER = "wheels"
@@ -39,14 +41,18 @@ LEVEL_LIMIT = 1000
 NOTES = f"""\
 Tables of `mixed_sets`, as their packages have them. Four rows in five train, the others test; one
 seed unless said. Regression: RMSE; classification: share of wrong labels, and log loss. CPU seconds
-of one thread for fit and predictions; each fit is a process of its own. Trees: text of at most
-{LEVEL_LIMIT:,} levels as native categories, dates as days; `lightgbm 1000`: at most {TREES:,}
-trees, stopped after {PATIENCE} without gain on a fifth of the rows. Budgets of the searches are CPU
-seconds. `half`: development, or final: evaluated once. Ratios are geometric means of error over the
-other's error, where no wrong label counts as a half; `won`: share of tables with a smaller error.
-So far, one seed; the contenders of the development half, and CatBoost and the defaults of
-`KernelRidge` in the final half, where the list of fits has them. The search of the development half
-has been measured again since; the final half is of commit ab730e2e."""
+of one thread for fit and predictions; each fit is a process of its own, and fails after
+{CPU_LIMIT_SECONDS} CPU seconds. Trees: text of at most {LEVEL_LIMIT:,} levels as native categories,
+dates as days; `lightgbm 1000`: at most {TREES:,} trees, stopped after {PATIENCE} without gain on a
+fifth of the rows. `xrfm`, and pytabkit's RealMLP-TD-S and TabM-D, with their defaults: the same
+columns, medians and marks for missing numbers, a fifth of the rows to choose with; for xRFM a
+column for each level. They have fits for every third table of the final half, ten of them, as far
+as the list has these. Budgets of the searches are CPU seconds. `half`: development, or final:
+evaluated once. Ratios are geometric means of error over the other's error, where no wrong label
+counts as a half; `won`: share of tables with a smaller error. So far, one seed; the contenders of
+the development half, and CatBoost and the defaults of `KernelRidge` in the final half, where the
+list of fits has them. The search of the development half has been measured again since; gramian's
+fits in the final half are of commit ab730e2e."""
 
 
 def gramian_default(labels: bool, seed: int) -> Any:
@@ -61,8 +67,8 @@ def gramian_search(seconds: int, blend: str | None = None) -> Callable[[bool, in
     return make
 
 
-class Trees:
-    """A model of boosted trees that takes categories; dates become days."""
+class CategoricalModel:
+    """A model that takes categories; dates become days."""
 
     def __init__(self, model: Any, *, labels: bool, seed: int, kind: str) -> None:
         self.model, self.labels, self.seed, self.kind = model, labels, seed, kind
@@ -85,7 +91,7 @@ class Trees:
             return texts.fillna("missing").astype(str)
         return pd.Series(pd.Categorical(texts, categories=levels), index=column.index)
 
-    def fit(self, X: pd.DataFrame, y: np.ndarray) -> Trees:
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> CategoricalModel:
         self.levels = {}
         for name in X:
             if not (pd.api.types.is_numeric_dtype(X[name]) or X[name].dtype.kind in "Mb"):
@@ -130,6 +136,12 @@ def catboost(labels: bool, seed: int) -> Any:
     return model(thread_count=1, random_seed=seed, verbose=False, allow_writing_files=False)
 
 
+def xgboost(labels: bool, seed: int) -> Any:
+    library = package("xgboost")
+    model = library.XGBClassifier if labels else library.XGBRegressor
+    return model(n_jobs=1, random_state=seed, enable_categorical=True, tree_method="hist")
+
+
 def hist(labels: bool, seed: int) -> Any:
     if labels:
         return HistGradientBoostingClassifier(random_state=seed, categorical_features="from_dtype")
@@ -143,19 +155,31 @@ CONTENDERS: dict[str, Callable[[bool, int], Any]] = {
     "gramian 10 s, blend": gramian_search(10, "lightgbm"),
     "gramian 30 s": gramian_search(30),
     "gramian 60 s": gramian_search(60),
-    "lightgbm": lambda labels, seed: Trees(
+    "lightgbm": lambda labels, seed: CategoricalModel(
         lightgbm(labels, seed), labels=labels, seed=seed, kind="lightgbm"
     ),
-    "lightgbm 1000": lambda labels, seed: Trees(
+    "lightgbm 1000": lambda labels, seed: CategoricalModel(
         lightgbm(labels, seed, n_estimators=TREES), labels=labels, seed=seed, kind="stopped"
     ),
-    "catboost": lambda labels, seed: Trees(
+    "catboost": lambda labels, seed: CategoricalModel(
         catboost(labels, seed), labels=labels, seed=seed, kind="catboost"
     ),
-    "hist gradient boosting": lambda labels, seed: Trees(
+    "xgboost": lambda labels, seed: CategoricalModel(
+        xgboost(labels, seed), labels=labels, seed=seed, kind="xgboost"
+    ),
+    "hist gradient boosting": lambda labels, seed: CategoricalModel(
         hist(labels, seed),
         labels=labels, seed=seed, kind="hist",
     ),
+    "xrfm": lambda labels, seed: CategoricalModel(
+        xrfm(labels, seed), labels=labels, seed=seed, kind="xrfm"
+    ),
+    **{
+        name: lambda labels, seed, name=name: CategoricalModel(
+            network(labels, seed, name), labels=labels, seed=seed, kind=name
+        )
+        for name in NETWORKS
+    },
 }  # fmt: skip
 DEFAULT = "gramian"
 FIRST_SEED = 0
@@ -241,7 +265,10 @@ def serve_fits() -> None:
             result = receiver.recv()
         except EOFError:
             process.join()
-            result = {"failed": f"exit status {process.exitcode}"}
+            reason = f"exit status {process.exitcode}"
+            if process.exitcode == -signal.SIGXCPU:
+                reason = f"more than {CPU_LIMIT_SECONDS} CPU seconds"
+            result = {"failed": reason}
         process.join()
         print(json.dumps(result), flush=True)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import gzip
 import importlib
+import io
+import json
+import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -244,6 +247,54 @@ def test_combinations_are_compared_with_the_better_member(benchmarks):
     assert stacking.side_by_side(rows)[1] == {
         "set": "magic", "kernel": "0.1 / 3", "trees": "0.4 / 3", "stack": "0.1 / 3"
     }  # fmt: skip
+
+
+# --- mixed tables --------------------------------------------------------------------------------
+
+
+class FramesSeen:
+    """A model that keeps the features that it is fitted to, and asked to predict."""
+
+    def fit(self, X, y):
+        self.fitted = X
+
+    def predict(self, X):
+        self.predicted = X
+        return np.zeros(len(X))
+
+
+@pytest.mark.parametrize("is_one_hot", [True, False])
+def test_filled_columns_have_no_gaps(benchmarks, is_one_hot):
+    mixed = benchmarks("tables.mixed_tensors")
+    levels = pd.Categorical(["a", "b", "a", None])
+    train = pd.DataFrame({"x": [1.0, 2, 6, np.nan], "z": [3.0, 3, 4, 4], "level": levels})
+    test = pd.DataFrame({"x": [np.nan, 5], "z": [np.nan, 1], "level": levels[[1, 3]]})
+    seen = FramesSeen()
+    model = mixed.FilledModel(seen, is_one_hot=is_one_hot).fit(train, np.array([0, 1, 1, 0]))
+    model.predict(test)
+    if is_one_hot:
+        np.testing.assert_array_equal(seen.fitted[3], [2, 4, 1, 0, 0])
+        np.testing.assert_array_equal(seen.predicted, [[2, 3.5, 1, 0, 1], [5, 1, 0, 0, 0]])
+    else:
+        assert list(seen.predicted) == ["x", "z", "x is missing", "level"]
+        assert seen.predicted["level"].dtype == "category"
+        np.testing.assert_array_equal(seen.predicted["x"], [2, 5])
+    assert list(model.classes_) == [0, 1]
+
+
+def test_fit_beyond_its_seconds_is_recorded(benchmarks, monkeypatch, capfd):
+    mixed = benchmarks("tables.mixed")
+
+    def fit_forever(*arguments):
+        while True:
+            pass
+
+    monkeypatch.setattr(mixed, "CPU_LIMIT_SECONDS", 1)
+    monkeypatch.setattr(mixed, "fit_once", fit_forever)
+    monkeypatch.setitem(sys.modules, "catboost", ModuleType("catboost"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO('["AER.Guns", "mean", 0, "folder"]\n'))
+    mixed.serve_fits()
+    assert json.loads(capfd.readouterr().out) == {"failed": "more than 1 CPU seconds"}
 
 
 # --- accuracy beside others ----------------------------------------------------------------------
