@@ -37,22 +37,26 @@ WHEELS_FOLDER = "wheels"
 CPU_LIMIT_SECONDS = 900
 LEVEL_LIMIT = 1000
 """Levels up to which text columns are categories of the trees; the others are left out of them."""
+HIST_LEVEL_LIMIT = 255
+"""The same for scikit-learn's trees, which refuse more."""
 
 NOTES = f"""\
 Tables of `mixed_sets`, as their packages have them. Four rows in five train, the others test; one
 seed unless said. Regression: RMSE; classification: share of wrong labels, and log loss. CPU seconds
 of one thread for fit and predictions; each fit is a process of its own, and fails after
 {CPU_LIMIT_SECONDS} CPU seconds. Trees: text of at most {LEVEL_LIMIT:,} levels as native categories,
-dates as days; `lightgbm 1000`: at most {TREES:,} trees, stopped after {PATIENCE} without gain on a
-fifth of the rows. `xrfm`, and pytabkit's RealMLP-TD-S and TabM-D, with their defaults: the same
-columns, medians and marks for missing numbers, a fifth of the rows to choose with; for xRFM a
+of at most {HIST_LEVEL_LIMIT} for scikit-learn's, dates as days; other text, and dates as text, are
+left out. `lightgbm 1000`: at most {TREES:,} trees, stopped after {PATIENCE} without gain on a fifth
+of the rows. `xrfm`, and pytabkit's RealMLP-TD-S and TabM-D, with their defaults: the columns of
+LightGBM, medians and marks for missing numbers, a fifth of the rows to choose with; for xRFM a
 column for each level. They have fits for every third table of the final half, ten of them, as far
-as the list has these. Budgets of the searches are CPU seconds. `half`: development, or final:
-evaluated once. Ratios are geometric means of error over the other's error, where no wrong label
-counts as a half; `won`: share of tables with a smaller error. So far, one seed; the contenders of
-the development half, and CatBoost and the defaults of `KernelRidge` in the final half, where the
-list of fits has them. The search of the development half has been measured again since; gramian's
-fits in the final half are of commit ab730e2e."""
+as the list has these. LightGBM 4.7.0, CatBoost 1.2.10, XGBoost 3.2.0, xRFM 0.4.5, pytabkit 1.8.0.
+Budgets of the searches are CPU seconds. `half`: development, or final: evaluated once. Ratios are
+geometric means of error over the other's error, where no wrong label counts as a half; `won`: share
+of tables with a smaller error. So far, one seed; the contenders of the development half, and the
+defaults of `KernelRidge` in the final half, where the list of fits has them. The search of the
+development half has been measured again since; gramian's fits in the final half are of commit
+ab730e2e."""
 
 
 def gramian_default(labels: bool, seed: int) -> Any:
@@ -96,7 +100,7 @@ class CategoricalModel:
         for name in X:
             if not (pd.api.types.is_numeric_dtype(X[name]) or X[name].dtype.kind in "Mb"):
                 levels = pd.Index(sorted(X[name].dropna().astype(object).map(str).unique()))
-                if len(levels) <= (255 if self.kind == "hist" else LEVEL_LIMIT):
+                if len(levels) <= (HIST_LEVEL_LIMIT if self.kind == "hist" else LEVEL_LIMIT):
                     self.levels[name] = levels
         features = self._features(X)
         if self.kind == "catboost":
