@@ -13,14 +13,15 @@ from ..._parameters.types import *  # `get_type_hints` looks for types of inheri
 from ...conformal import ConformalMethod
 from ..base import restore_on_error
 from ..types import ClassWeight, Labels, RowsLike, TargetsLike, Weights
+from . import fit as of_one_fit
 from .classifier_methods import KernelClassifier
-from .fit import SingleFit, continue_fit, more_rows, solver_streams, warn_of
+from .fit import continue_fit, more_rows, solver_streams, warn_of
 
 
 # The parameters of a fit, with their types and defaults, are declared in
 # `_parameters/fit_parameters.py`: the class inherits them, and adds fields of its own.
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifier(KernelClassifier, SingleFit, FitParameters):
+class KernelRidgeClassifier(KernelClassifier, FitParameters):
     """Classification by kernel ridge regression on class codes.
 
     With k > 2 classes, each class has a target of 1 for its rows and -1 / (k - 1) for other rows,
@@ -86,6 +87,10 @@ class KernelRidgeClassifier(KernelClassifier, SingleFit, FitParameters):
     conformal_groups: str | int | None = None
     random_state: RandomState = None
     class_weight: ClassWeight = None
+
+    fit = of_one_fit.fit
+    plan = of_one_fit.plan
+    check_memory = of_one_fit.check_memory
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(

@@ -32,133 +32,132 @@ from ..types import Columns, Read, RowsLike, TargetsLike, Weights
 from .base import Estimator, KernelRidgeModel
 
 
-class SingleFit(KernelRidgeModel):
-    """Base of the estimators with the parameters of one fit."""
+def fit(
+    estimator: Estimator,
+    X: RowsLike,
+    y: TargetsLike,
+    sample_weight: Weights = None,
+    *,
+    columns: Columns = None,
+    drop_missing_target: bool = False,
+    read: Read = None,
+) -> Estimator:
+    """Fit the estimator to rows and targets.
 
-    def fit(
-        self: Estimator,
-        X: RowsLike,
-        y: TargetsLike,
-        sample_weight: Weights = None,
-        *,
-        columns: Columns = None,
-        drop_missing_target: bool = False,
-        read: Read = None,
-    ) -> Estimator:
-        """Fit the estimator to rows and targets.
+    Parameters
+    ----------
+    X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
+        n rows of d features; or a table: a path, a frame of pandas, polars, Arrow, DuckDB, a
+        dict of columns, or a list of dicts.
+        Table columns that are not numbers, or have missing values, are encoded, see
+        `TableEncoder`.
+    y : str, list of str, or array-like of shape (n,) or (n, t)
+        The name of a column of X, names of t columns, or values. Of a classifier, the name of a
+        column, or labels of at least two classes: numbers, strings or booleans.
+    sample_weight : str or array-like of shape (n,), optional
+        The name of a column of X, or values. An integer weight repeats its row; but see the
+        notes on tables.
+    columns : sequence of str, optional
+        Columns of a table to learn from; all others by default.
+    drop_missing_target : bool, default=False
+        Whether to leave out rows of a table without a target, with a warning.
+    read : dict or ReadOptions, optional
+        How to read a table, such as ``{"separator": ";", "types": {"zip": "category"}}``: see
+        `gramian.data.ReadOptions`. The model stores it, and reads new files alike.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame, Arrow table, tensor, path or RowSource
-            n rows of d features; or a table: a path, a frame of pandas, polars, Arrow, DuckDB, a
-            dict of columns, or a list of dicts.
-            Table columns that are not numbers, or have missing values, are encoded, see
-            `TableEncoder`.
-        y : str, list of str, or array-like of shape (n,) or (n, t)
-            The name of a column of X, names of t columns, or values. Of a classifier, the name of a
-            column, or labels of at least two classes: numbers, strings or booleans.
-        sample_weight : str or array-like of shape (n,), optional
-            The name of a column of X, or values. An integer weight repeats its row; but see the
-            notes on tables.
-        columns : sequence of str, optional
-            Columns of a table to learn from; all others by default.
-        drop_missing_target : bool, default=False
-            Whether to leave out rows of a table without a target, with a warning.
-        read : dict or ReadOptions, optional
-            How to read a table, such as ``{"separator": ";", "types": {"zip": "category"}}``: see
-            `gramian.data.ReadOptions`. The model stores it, and reads new files alike.
+    Returns
+    -------
+    KernelRidge or KernelRidgeClassifier
+        Itself. If fitting fails, the last fit is kept.
 
-        Returns
-        -------
-        KernelRidge or KernelRidgeClassifier
-            Itself. If fitting fails, the last fit is kept.
+    Raises
+    ------
+    ValueError
+        If the input or a parameter cannot be used, or does not fit in memory; if a column of a
+        file or a table, or any that has a name, equals a target in every row; if labels are of
+        one class only; if the largest number of a target, unless it is 0, is not between 1e-140
+        and 1e140 in size (1e-25 and 1e25 with float32 rows).
+    """
+    settings, rng = estimator._settings(), Generators.from_random_state(estimator._state())
+    with restore_on_error(estimator):
+        whole_rows = estimator._load_rows(
+            X, y, sample_weight, settings, rng, columns=columns, read=read,
+            drop_missing_target=drop_missing_target,
+        )  # fmt: skip
+        fitted = fit_model(estimator, whole_rows, rng)
+        warn_of(UserWarning, fitted.end_of_path())
+        warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())
+    return estimator
 
-        Raises
-        ------
-        ValueError
-            If the input or a parameter cannot be used, or does not fit in memory; if a column of a
-            file or a table, or any that has a name, equals a target in every row; if labels are of
-            one class only; if the largest number of a target, unless it is 0, is not between 1e-140
-            and 1e140 in size (1e-25 and 1e25 with float32 rows).
-        """
-        settings, rng = self._settings(), Generators.from_random_state(self._state())
-        with restore_on_error(self):
-            whole_rows = self._load_rows(
-                X, y, sample_weight, settings, rng, columns=columns, read=read,
-                drop_missing_target=drop_missing_target,
-            )  # fmt: skip
-            fitted = fit_model(self, whole_rows, rng)
-            warn_of(UserWarning, fitted.end_of_path())
-            warn_of(ConvergenceWarning, fitted.stall_warning() or fitted.iteration_warning())
-        return self
 
-    def plan(
-        self,
-        X: RowsLike,
-        y: TargetsLike | None = None,
-        *,
-        columns: Columns = None,
-        read: Read = None,
-        targets: int = 1,
-    ) -> Plan:
-        """Estimate the memory and time of a fit, without computing it.
+def plan(
+    estimator: KernelRidgeModel,
+    X: RowsLike,
+    y: TargetsLike | None = None,
+    *,
+    columns: Columns = None,
+    read: Read = None,
+    targets: int = 1,
+) -> Plan:
+    """Estimate the memory and time of a fit, without computing it.
 
-        Parameters
-        ----------
-        X, y, columns, read : as in `fit`
-            A table is read once, to count the features of its encoded columns. Without y, all
-            columns are features.
-        targets : int, default=1
-            Number of targets without y: outputs of a regression, classes beyond two.
+    Parameters
+    ----------
+    X, y, columns, read : as in `fit`
+        A table is read once, to count the features of its encoded columns. Without y, all
+        columns are features.
+    targets : int, default=1
+        Number of targets without y: outputs of a regression, classes beyond two.
 
-        Returns
-        -------
-        Plan
-            Solver, landmarks, peak memory, kernel evaluations and seconds on this machine.
+    Returns
+    -------
+    Plan
+        Solver, landmarks, peak memory, kernel evaluations and seconds on this machine.
 
-        Raises
-        ------
-        ValueError
-            If the fit exceeds ``memory_limit``; the message gives a remedy. If the number of
-            landmarks is unknown before their selection, as with ``Bless(penalty=1e-6)``.
+    Raises
+    ------
+    ValueError
+        If the fit exceeds ``memory_limit``; the message gives a remedy. If the number of
+        landmarks is unknown before their selection, as with ``Bless(penalty=1e-6)``.
 
-        Notes
-        -----
-        ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, with
-        landmarks that grow with the inverse square root of the penalty. Memory is for the last
-        level.
+    Notes
+    -----
+    ``penalty="auto"``: kernel evaluations and seconds are an estimate for the whole path, with
+    landmarks that grow with the inverse square root of the penalty. Memory is for the last
+    level.
 
-        Parameters that are ``"auto"`` are chosen before the fit, on a sample of at most 8,000 rows.
-        The choice takes about as long as the fit, and is not included in the plan.
+    Parameters that are ``"auto"`` are chosen before the fit, on a sample of at most 8,000 rows.
+    The choice takes about as long as the fit, and is not included in the plan.
 
-        The call measures the speed of this machine in about a quarter of a second; longer on a
-        device.
-        """
-        count, labels = as_count(targets, "targets"), is_classifier(self)
-        settings = self._settings()
-        if is_function(self.kernel):
-            # Objects have no columns to encode, and their kernel is not called for a plan.
-            objects = validation.object_rows(self.kernel, X)
-            count = count if y is None else tables.target_count(y, labels)
-            return fitting.plan(settings, objects, count)
-        X = tables.with_read_options(X, y, read)
-        settings, rows, count = tables.plan_inputs(settings, X, y, columns, count, labels)
-        return fitting.plan(settings, rows, count)
+    The call measures the speed of this machine in about a quarter of a second; longer on a
+    device.
+    """
+    count, labels = as_count(targets, "targets"), is_classifier(estimator)
+    settings = estimator._settings()
+    if is_function(estimator.kernel):
+        # Objects have no columns to encode, and their kernel is not called for a plan.
+        objects = validation.object_rows(estimator.kernel, X)
+        count = count if y is None else tables.target_count(y, labels)
+        return fitting.plan(settings, objects, count)
+    X = tables.with_read_options(X, y, read)
+    settings, rows, count = tables.plan_inputs(settings, X, y, columns, count, labels)
+    return fitting.plan(settings, rows, count)
 
-    def check_memory(self, X: RowsLike, *, targets: int = 1) -> None:
-        """Raise ValueError if a fit exceeds ``memory_limit``, without reading or measuring.
 
-        `plan` has the same parameters, raises the same errors and lists the memory; a fit raises
-        the error after its check for missing values.
+def check_memory(estimator: KernelRidgeModel, X: RowsLike, *, targets: int = 1) -> None:
+    """Raise ValueError if a fit exceeds ``memory_limit``, without reading or measuring.
 
-        Raises
-        ------
-        ValueError
-            The message gives a remedy.
-        """
-        kernel = self.kernel
-        rows = validation.object_rows(kernel, X) if is_function(kernel) else as_rows(X)
-        fitting.check_memory(self._settings(), rows, as_count(targets, "targets"))
+    `plan` has the same parameters, raises the same errors and lists the memory; a fit raises
+    the error after its check for missing values.
+
+    Raises
+    ------
+    ValueError
+        The message gives a remedy.
+    """
+    kernel = estimator.kernel
+    rows = validation.object_rows(kernel, X) if is_function(kernel) else as_rows(X)
+    fitting.check_memory(estimator._settings(), rows, as_count(targets, "targets"))
 
 
 def fit_model(estimator: KernelRidgeModel, dataset: fitting.Whole, rng: Generators) -> Fitted:

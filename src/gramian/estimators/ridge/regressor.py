@@ -12,14 +12,15 @@ from ..._parameters.types import *  # `get_type_hints` looks for types of inheri
 from ...conformal import ConformalMethod
 from ..base import restore_on_error
 from ..types import RowsLike, TargetsLike, Weights
-from .fit import SingleFit, continue_fit, more_rows, solver_streams, warn_of
+from . import fit as of_one_fit
+from .fit import continue_fit, more_rows, solver_streams, warn_of
 from .regressor_methods import KernelRegressor
 
 
 # The parameters of a fit, with their types and defaults, are declared in
 # `_parameters/fit_parameters.py`: the class inherits them, and adds fields of its own.
 @dataclass(eq=False, repr=False)
-class KernelRidge(KernelRegressor, SingleFit, FitParameters):
+class KernelRidge(KernelRegressor, FitParameters):
     r"""Kernel ridge regression on data of any size.
 
     Minimises :math:`\frac1N \sum_i w_i (f(x_i) - y_i)^2 + \lambda \|f\|^2` over combinations of
@@ -271,6 +272,10 @@ class KernelRidge(KernelRegressor, SingleFit, FitParameters):
     conformal: str | ConformalMethod | None = None
     conformal_groups: str | int | None = None
     random_state: RandomState = None
+
+    fit = of_one_fit.fit
+    plan = of_one_fit.plan
+    check_memory = of_one_fit.check_memory
 
     @available_if(solver_streams)  # type: ignore[untyped-decorator]
     def partial_fit(

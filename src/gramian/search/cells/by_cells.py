@@ -25,7 +25,7 @@ from ..folds import Split
 from ..material import Material
 from ..recipe import L1_KERNEL, Trial
 from ..samples.sampled_fit import Stem
-from ..search_state import Score, SearchState
+from ..search_state import Score, SearchState, beats_mean
 from . import cell_sizes
 from .all_cells import AllCells, CellFits
 from .cell_fit import is_precise
@@ -178,6 +178,11 @@ class CellSearch:
         """Return the predictions of the held-out rows."""
         pairs = zip(self.weights, self.models, strict=True)
         return xp.stack([w * model.values for w, model in pairs if w > 0]).sum(axis=0)
+
+    def predicts(self) -> bool:
+        """Return whether the models predict the held-out rows better than the mean."""
+        truth, weights = self.material.truth, self.material.held_weights
+        return bool(self.models) and beats_mean(self.predict_held_out(), truth, weights)
 
     def squared_error(self) -> float:
         """Return the squared error on the held-out rows of the sample."""
