@@ -392,6 +392,14 @@ class TestBudgets:
         assert found.evaluations <= budget
         assert all(member.all_rows for member in found.members)
 
+    def test_the_last_fit_is_left_out_where_no_evaluations_remain(self):
+        X = rows(300)
+        space = Space(machine=RecursiveFeatureMachine(rounds=2), fits=20)
+        found = fitted(X, smooth(X), space, budget=Budget(evaluations=9e5))
+        assert found.evaluations <= 9e5
+        assert any(trial.step == "fit" for trial in found.trials)
+        assert not any(member.all_rows for member in found.members)
+
     def test_a_larger_budget_is_used(self):
         X = rows(200)
         errors = []
