@@ -102,6 +102,8 @@ def in_a_scope(plain: Any, typechecker: Any, jaxtyped: Callable[..., Any]) -> Ca
     def call(*args: Any, **kwargs: Any) -> Any:
         return called.get()(*args, **kwargs)
 
+    # From Python 3.14 on, `wraps` copies what makes annotations, and not ones that were assigned.
+    call.__annotations__ = read.__annotations__
     return jaxtyped(typechecker(call), typechecker=None)
 
 
