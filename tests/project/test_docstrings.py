@@ -61,6 +61,9 @@ def test_examples_print_what_they_say(name, tmp_path, monkeypatch):
     module, how = importlib.import_module(name), doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     runner = doctest.DocTestRunner(verbose=False, optionflags=how)
     for test in doctest.DocTestFinder().find(module, name):
+        # Names that a package loads when they are first used are not among its globals yet.
+        used = [key for key in getattr(module, "__all__", ()) if key in (test.docstring or "")]
+        test.globs.update((key, getattr(module, key)) for key in used)
         runner.run(test)
     assert runner.tries > 0
     assert runner.failures == 0, "what was printed instead stands above"
