@@ -30,7 +30,7 @@ from ..lib.process import THREADS
 from ..lib.results import ROOT, Row, read, shown, write
 from .accuracy_contenders import PATIENCE, TREES, package, parts
 from .mixed_sets import TABLES, MixedTable, download_wheels, read_table, split_rows
-from .mixed_tensors import NETWORKS, network, xrfm
+from .mixed_tensors import NETWORK_MODELS, network, xrfm
 
 NAME = "mixed"
 WHEELS_FOLDER = "wheels"
@@ -181,18 +181,18 @@ CONTENDERS: dict[str, Callable[[bool, int], Any]] = {
         name: lambda labels, seed, name=name: CategoricalModel(
             network(labels, seed, name), labels=labels, seed=seed, kind=name
         )
-        for name in NETWORKS
+        for name in NETWORK_MODELS
     },
 }  # fmt: skip
-DEFAULT = "gramian"
-PEERS = (
+DEFAULT_CONTENDER = "gramian"
+PEER_CONTENDERS = (
     "lightgbm 1000",
     "lightgbm",
     "catboost",
     "xgboost",
     "hist gradient boosting",
     "xrfm",
-    *NETWORKS,
+    *NETWORK_MODELS,
 )
 
 FIRST_SEED = 0
@@ -333,8 +333,8 @@ def seed_ratios(rows: list[Row]) -> list[Row]:
     errors = {(r["table"], r["contender"], r["seed"]): r for r in rows if "error" in r}
     logs: dict[tuple[str, str], list[float]] = {}
     for (table, contender, seed), row in errors.items():
-        default = errors.get((table, DEFAULT, seed))
-        if contender != DEFAULT and default is not None:
+        default = errors.get((table, DEFAULT_CONTENDER, seed))
+        if contender != DEFAULT_CONTENDER and default is not None:
             ratio = max(row["error"], least_error(row)) / max(default["error"], least_error(row))
             logs.setdefault((table, contender), []).append(math.log(ratio))
     return [
@@ -377,7 +377,7 @@ def write_results(rows: list[Row]) -> None:
     tables = {
         f"{half}, against {other}": ratios(rows, half, other)
         for half in ("development", "final")
-        for other in (DEFAULT, *PEERS)
+        for other in (DEFAULT_CONTENDER, *PEER_CONTENDERS)
         if any(r["half"] == half and r["contender"] == other for r in rows)
     }
     seeds = {"several seeds, against gramian": seed_ratios(rows)}

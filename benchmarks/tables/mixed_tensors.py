@@ -9,7 +9,7 @@ import pandas as pd
 
 from .accuracy_contenders import Xrfm, package
 
-NETWORKS = {"realmlp": "RealMLP_TD_S", "tabm": "TabM_D"}
+NETWORK_MODELS = {"realmlp": "RealMLP_TD_S", "tabm": "TabM_D"}
 """Models of pytabkit by contender, without the suffix for the kind of target."""
 
 
@@ -54,5 +54,5 @@ def xrfm(labels: bool, seed: int) -> FilledModel:
 def network(labels: bool, seed: int, name: str) -> FilledModel:
     """Return a network with its defaults, which holds a fifth of the rows back, as xRFM does."""
     suffix = "Classifier" if labels else "Regressor"
-    model = getattr(package("pytabkit"), f"{NETWORKS[name]}_{suffix}")
+    model = getattr(package("pytabkit"), f"{NETWORK_MODELS[name]}_{suffix}")
     return FilledModel(model(device="cpu", n_threads=1, random_state=seed), is_one_hot=False)

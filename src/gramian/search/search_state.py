@@ -39,8 +39,8 @@ NOTHING_GAINED = 0.999
 """Ratio to the loss of the mean above which the result is the mean."""
 
 SAMPLE_WINS = 0.95
-"""Ratio of a sample's loss to the loss with all rows below which the sample's fit is the result:
-the fits with all rows had no time."""
+"""Ratio of a sample's loss to the loss of fits or cells of all rows below which the sample's fit is
+the result: the others had no time."""
 
 Score = Callable[[Float[Array, "v t"]], float]
 
