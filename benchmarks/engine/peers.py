@@ -128,14 +128,15 @@ def nystroem(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
 
 def _falkon(task: Task, X: np.ndarray, y: np.ndarray, **settings: Any) -> Any:
     import falkon
+    from torch import from_numpy
 
     options = falkon.FalkonOptions(use_cpu=True, cg_tolerance=1e-16, debug=False, **settings)
     kernel = falkon.kernels.GaussianKernel(sigma=task.lengthscale, opt=options)
     model = falkon.Falkon(
         kernel=kernel, penalty=PENALTY, M=task.m, maxiter=ITERATIONS, seed=0, options=options
     )
-    model.fit(X, y[:, None])
-    return lambda rows: model.predict(rows)[:, 0]
+    model.fit(from_numpy(X), from_numpy(y[:, None]))
+    return lambda rows: model.predict(from_numpy(rows))[:, 0].numpy()
 
 
 def falkon_stored(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
@@ -154,18 +155,19 @@ def eigenpro3(task: Task, X: np.ndarray, y: np.ndarray) -> Any:
     from eigenpro3.kernels import gaussian
     from eigenpro3.models import KernelModel
     from eigenpro3.utils import svd
+    from torch import from_numpy
 
     eigh = svd.linalg.eigh
     svd.linalg.eigh = lambda a, eigvals: eigh(a, subset_by_index=eigvals)
-    rows, values = X, y[:, None]
-    order = RandomStream(0).permutation(len(rows))
+    rows, values = from_numpy(X), from_numpy(y[:, None])
+    order = from_numpy(RandomStream(0).permutation(len(rows)))
 
     def kernel(x: Any, z: Any) -> Any:
         return gaussian(x, z, task.lengthscale)
 
     model = KernelModel(1, rows[order[: task.m]], kernel, X=rows, y=values)
     model.fit(model.train_loaders, epochs=EPOCHS)
-    return lambda new: (kernel(new, model.centers) @ model.weights)[:, 0]
+    return lambda new: (kernel(from_numpy(new), model.centers) @ model.weights)[:, 0].numpy()
 
 
 CONTENDERS: dict[str, tuple[Fit, str | None]] = {

@@ -67,7 +67,7 @@ calibration.time = types.SimpleNamespace(perf_counter=time.process_time)
 X = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
 y = np.sin(X[:, 0])
 est = KernelRidge(**given)
-few = dict(given, landmarks=50 if "landmarks" in given else None, memory_limit=None)
+few = dict(given, landmarks=given["landmarks"] and 50, memory_limit=None)
 KernelRidge(**few).fit(X[:200], y[:200])  # libraries are loaded
 plan = est.plan(X)
 trim_heap()
