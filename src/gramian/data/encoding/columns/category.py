@@ -78,7 +78,7 @@ class CategoryObserver(Observer):
         # The order of levels, in which `Levels` has the missing one last and the tally first.
         order = [codes[text] for text in (*levels.texts, *([None] if levels.missing else []))]
         one_hot = OneHot.of(self.name, levels, rows[order])
-        is_rare = 2 * sum(rows[order][k] for k in one_hot.rare) > rows.sum()
+        is_rare = 2 * rows[order][list(one_hot.rare)].sum() > rows.sum()
         if len(levels) <= self.settings.max_levels and not is_rare:
             return one_hot
         counts, sums = self._tally.counts[order], self._tally.sums[order]
