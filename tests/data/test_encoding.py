@@ -218,9 +218,24 @@ def test_many_levels_become_means_and_log_counts() -> None:
     smooth = (3 * np.array([0, 20]) + 20 * 10) / 23
     assert new[1, 0] - new[0, 0] == pytest.approx((smooth[1] - smooth[0]) / (new_scale(fit)))
     assert new[2, 0] == pytest.approx((new[0, 0] + new[1, 0]) / 2)
-    assert new[2, 1] == pytest.approx(-math.log(4))
+    # Training rows have two others of their level each, and all have a feature of 0.
+    assert new[:, 1] == pytest.approx([math.log(4 / 3), math.log(4 / 3), -math.log(3)])
     assert fit.encoding.describe()["t"] == "category of 21 levels: target means and log count"
     assert described({"t": texts}, max_levels=20)["t"] == "category of 21 levels: log count"
+
+
+def test_an_unknown_level_looks_like_a_level_of_one_training_row() -> None:
+    """Otherwise a column of names moves new rows far from all training rows."""
+    rng = np.random.default_rng(0)
+    texts = [*(f"single {i}" for i in range(280)), *(f"pair {i}" for i in range(10))]
+    texts += texts[-10:]
+    y = rng.standard_normal(300)
+    fit = fitted({"t": texts}, y)
+    training = fit.training_rows(MemoryTable(pa.table({"t": texts}))).take(np.arange(300))
+    unknown = encoded(fit, {"t": ["never"]})[0]
+    assert training[:280, 1] == pytest.approx(unknown[1], abs=1e-6)
+    assert np.ptp(training[:, 1]) > 1
+    assert abs(unknown[0] - training[:280, 0].mean()) < 0.2
 
 
 @pytest.mark.parametrize("levels", [20, 21, 199, 200, 201])

@@ -88,14 +88,14 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class TargetMeans(ColumnEncoding):
-    """Encoding of levels: smoothed means of each target, and log(1 + count).
+    """Encoding of levels: smoothed means of each target, and log(1 + count of other rows).
 
     - `levels`: the L levels.
     - `means`, ndarray of float64 of shape (L + 1, t): the last one is for unknown levels: the mean
       of all rows.
     - `counts`, ndarray of int64 of shape (L,).
     - `mean`, `scale`, tuple of float of length t + 1: mean and scale of the features in training,
-      where means leave out the row's own target.
+      where means leave out the row's own target, and counts the row itself.
     """
 
     code: ClassVar[str] = "target means"
@@ -120,7 +120,8 @@ class TargetMeans(ColumnEncoding):
         # cell have equal features.
         weights = counts / counts.sum()
         level_counts = counts.sum(axis=1)
-        logs = np.broadcast_to(np.log1p(level_counts)[:, None, None], (*counts.shape, 1))
+        # The level of a single row looks like an unknown level of a new row: both have no others.
+        logs = np.broadcast_to(np.log(level_counts)[:, None, None], (*counts.shape, 1))
         values = np.concatenate([without[:-1], logs], axis=2)
         mean = np.einsum("lf,lft->t", weights, values)
         scale = np.sqrt(np.einsum("lf,lft->t", weights, (values - mean) ** 2))
@@ -140,15 +141,15 @@ class TargetMeans(ColumnEncoding):
 
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         codes = self.levels.codes(column, self.name, part.new_values)
-        means = self.means[codes]
+        # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
+        means, others = self.means[codes], np.append(self.counts, 0)[codes]
         if part.folds is not None:
             # Rows that did not count in training are encoded as new ones, by all training rows.
             training = np.flatnonzero(part.folds >= 0)
             without = part.fold_means[self.name]
             means[training] = without[codes[training], part.folds[training]]
-        # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
-        logs = np.log1p(np.append(self.counts, 0))[codes]
-        return np.asarray((np.column_stack([means, logs]) - self.mean) / self.scale)
+            others[training] -= 1
+        return np.asarray((np.column_stack([means, np.log1p(others)]) - self.mean) / self.scale)
 
     def describe(self) -> str:
         gap = ", one of them for missing values" if self.levels.missing else ""
