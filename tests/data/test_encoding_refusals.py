@@ -52,15 +52,15 @@ REMARKS = [f"a long remark about the house number {k % 33}" for k in range(40)]
 def test_identifiers_and_free_text_are_left_out_with_one_warning() -> None:
     table = {"x": list(range(40)), "id": [*IDS[:39], None], "key": IDS, "why": REMARKS}
     sentence = (
-        r"t\.csv: columns left out: id, key \(a different text in every row, as an identifier "
-        r"has\); "
+        r"t\.csv: columns left out: id, key \(a different text in nearly every row, as an "
+        r"identifier has\); "
         r"why \(free text, long and seldom the same\); to use them, name all features in columns$"
     )
     with pytest.warns(TextWarning, match=sentence) as caught:
         fit = fitted(table)
     assert len(caught) == 1
     assert fit.encoding.feature_names == ("x",)
-    assert fit.encoding.describe()["key"].startswith("left out: a different text in every row")
+    assert fit.encoding.describe()["key"].startswith("left out: a different text in nearly")
     encode(fit, {"x": [1, 2]})  # new tables need not have them
 
 
@@ -68,6 +68,16 @@ def test_levels_are_no_identifiers() -> None:
     fitted({"x": list(range(20)), "id": IDS[:20]})  # no more than get a column each
     fitted({"x": list(range(60)), "id": IDS[:30] * 2})
     fitted({"why": [text[-8:] for text in REMARKS]})
+
+
+@pytest.mark.filterwarnings("ignore:t.csv. columns left out")
+@pytest.mark.parametrize(("singles", "is_left_out"), [(94, False), (96, True)])
+def test_nearly_different_texts_are_identifiers(*, singles: int, is_left_out: bool) -> None:
+    pairs = [f"pair{k}" for k in range((100 - singles) // 2)]
+    texts = [*(f"id{k}" for k in range(singles)), *pairs, *pairs]
+    table = {"x": list(range(100)), "id": texts}
+    said = fitted(table).encoding.describe()["id"]
+    assert said.startswith("left out: a different text in nearly") == is_left_out
 
 
 def test_texts_that_are_named_become_features() -> None:

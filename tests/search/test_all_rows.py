@@ -236,6 +236,22 @@ class TestLandmarks:
         assert found.best_stem() is found.stems[-1]
         assert not found.members()[0].all_rows
 
+    def test_take_the_place_of_a_fit_without_an_iteration(self, monkeypatch):
+        """The setup of a fit may take longer than predicted; its result is the mean."""
+
+        def interrupted(*settings, **more):
+            return replace(full_fit(*settings, **more), iterations=0, residual=1.0)
+
+        full_fit = on_all_rows.full_fit
+        monkeypatch.setattr(on_all_rows, "full_fit", interrupted)
+        monkeypatch.setattr(on_all_rows, "LANDMARK_COUNTS", (90, 40, 10))
+        found, _ = begun(200)
+        found.clock = Clock(Budget(seconds=1000.0))
+        trials = list(on_all_rows.fits(found))
+        assert [trial.step for trial in trials] == ["landmarks"]
+        assert found.fits == []
+        assert not found.members()[0].all_rows
+
     def test_are_none_without_time_for_the_least(self):
         found, stem = begun(200)
         assert landmarks_within(0.0, found.material, stem, "auto", (90, 40)) is None

@@ -57,8 +57,7 @@ def fits(search: SearchState) -> Iterator[Trial]:
     # 1. A fit with all rows as centers costs its square: where one of them would not end in time,
     # many landmarks take its place.
     if not _has_time(search, walks[0].stem):
-        search.leave_out("fits with all rows as centers")
-        yield from _landmarks(search, search.best_stem())
+        yield from _landmarks_instead(search, search.best_stem())
         return
     if search.default_recipe is not None and _goes_on(search):
         # 2. The recipe of the defaults competes: the result of a search must not be worse than a
@@ -70,6 +69,10 @@ def fits(search: SearchState) -> Iterator[Trial]:
         # 3. The walk decides which lengthscale comes next, from the errors so far.
         step = walk.waiting.pop(0)
         fit = _fit(search, walk.stem, step.multiple, small=step.small, near=walk.shift)
+        if len(search.fits) == 1 and _has_no_iteration(fit):
+            search.fits.clear()
+            yield from _landmarks_instead(search, walk.stem)
+            return
         walk.add(step, fit, search.loss(fit))
         yield search.fit_trial(fit)
         # 4. Only the first fit of a walk learns a metric from all rows: later lengthscales of the
@@ -121,8 +124,14 @@ def _has_time(search: SearchState, stem: Stem) -> bool:
     return FIRST_SHARE * search.clock.remaining_seconds > seconds
 
 
-def _landmarks(search: SearchState, stem: Stem) -> Iterator[Trial]:
-    """Fit a stem to all rows with the affordable number of landmarks."""
+def _has_no_iteration(fit: FullFit) -> bool:
+    """Return whether the budget ended during the setup of a fit, which then predicts the mean."""
+    return fit.iterations == 0 and fit.residual > 0
+
+
+def _landmarks_instead(search: SearchState, stem: Stem) -> Iterator[Trial]:
+    """Fit a stem to all rows with the affordable number of landmarks, and report it."""
+    search.leave_out("fits with all rows as centers")
     sample_landmarks, rows = search.effort.machine.landmarks, len(search.material.X)
     # Only more landmarks than a sample had are a gain.
     sizes = [m for m in LANDMARK_COUNTS if m > sample_landmarks and 2 * m < rows]

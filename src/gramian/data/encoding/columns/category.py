@@ -24,6 +24,9 @@ from .left_out import (
 from .one_hot import FEW_LEVELS, Levels, OneHot
 from .target_means import Tally, TargetMeans, TooMany, smooth_means
 
+IDENTIFIER_SHARE = 0.95
+"""Share of rows with a text of their own from which texts are left out as identifiers."""
+
 LONG_TEXT_CHARACTERS = 30
 """Characters of a text, on average, that nobody gives to a level."""
 
@@ -72,7 +75,7 @@ class CategoryObserver(Observer):
             return LeftOut(self.name, CONSTANT_COLUMN)
         # Only for many levels: few rows may well have different texts.
         if len(levels) > FEW_LEVELS and not self._is_kept:
-            reason = _reason_to_leave_out(texts, int(rows[1:].sum()))
+            reason = _reason_to_leave_out(texts, rows[1:])
             if reason:
                 return LeftOut(self.name, reason)
         # The order of levels, in which `Levels` has the missing one last and the tally first.
@@ -86,9 +89,10 @@ class CategoryObserver(Observer):
         return TargetMeans.of(self.name, levels, counts, means, self.without)
 
 
-def _reason_to_leave_out(texts: tuple[str, ...], rows: int) -> str | None:
-    """Return why different texts of some rows are hardly levels; None if they are."""
-    if len(texts) == rows:
+def _reason_to_leave_out(texts: tuple[str, ...], rows: np.ndarray) -> str | None:
+    """Return why different texts, with numbers of rows, are hardly levels; None if they are."""
+    count = rows.sum()
+    if np.count_nonzero(rows == 1) >= IDENTIFIER_SHARE * count:
         return IDENTIFIER_TEXT
     is_long = sum(map(len, texts)) >= LONG_TEXT_CHARACTERS * len(texts)
-    return FREE_TEXT if is_long and 2 * len(texts) > rows else None
+    return FREE_TEXT if is_long and 2 * len(texts) > count else None

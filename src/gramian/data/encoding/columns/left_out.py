@@ -17,7 +17,7 @@ from .base import ColumnEncoding, Observer, Part, Seen
 EMPTY_COLUMN = "no value in the training rows"
 CONSTANT_COLUMN = "one value in all training rows"
 CONSTANT_NUMBER = "one number in all training rows"
-IDENTIFIER_TEXT = "a different text in every row, as an identifier has"
+IDENTIFIER_TEXT = "a different text in nearly every row, as an identifier has"
 FREE_TEXT = "free text, long and seldom the same"
 TOO_MANY_LEVELS = "too many texts to be a category"
 TEXT_REASONS = (IDENTIFIER_TEXT, FREE_TEXT, TOO_MANY_LEVELS)

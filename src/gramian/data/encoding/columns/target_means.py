@@ -191,20 +191,15 @@ def smooth_means(
     without : ndarray of shape (L + 1, f, t)
         Means of the training rows outside a fold, for the rows in the fold.
     """
-    # Of each fold, and in the last row of all.
-    totals = np.concatenate([sums.sum(axis=0), sums.sum(axis=(0, 1))[None]])  # (f + 1, t)
-    rows = [*counts.sum(axis=0).tolist(), int(counts.sum())]
-    level_rows = counts.sum(axis=1)
-    level_sums = sums.sum(axis=1)
-    overall = totals[-1] / rows[-1]
-    without = []
-    for fold in range(counts.shape[1]):
-        # A row of this fold gets means of the other folds only, so that it does not see its own
-        # target. A single row has no others to take a mean of.
-        other_rows = rows[-1] - rows[fold]
-        other_mean = (totals[-1] - totals[fold]) / other_rows if other_rows else overall
-        level_rows_left, level_sums_left = level_rows - counts[:, fold], level_sums - sums[:, fold]
-        without.append(_smooth(level_rows_left, level_sums_left, other_mean, smoothing))
+    level_rows, level_sums = counts.sum(axis=1), sums.sum(axis=1)
+    overall = level_sums.sum(axis=0) / level_rows.sum()
+    # A row of a fold gets means of the other folds only, so that it does not see its own target.
+    # All folds share the mean of all rows: the folds' own would be a feature of five numbers, and
+    # the only one of a column in which nearly every row has a level of its own.
+    without = [
+        _smooth(level_rows - rows, level_sums - fold_sums, overall, smoothing)
+        for rows, fold_sums in zip(counts.T, sums.swapaxes(0, 1), strict=True)
+    ]
     return _smooth(level_rows, level_sums, overall, smoothing), np.stack(without, axis=1)
 
 
