@@ -181,7 +181,7 @@ class TestFull:
         assert bool((found.residual < 1e-5).all())
 
     def test_stored_entries_are_the_same(self, rng, Y):
-        X = rng.standard_normal((N, 50), np.float32)
+        X = rng.standard_normal((N, 100), np.float32)
         problem = full(X, xp.cast(Y, np.float32))
         need = 4 * triangle_entries(N)
         stored = FullPath.build(problem, [1e-2], rng=rng, store_bytes=need)
