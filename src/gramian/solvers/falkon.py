@@ -11,7 +11,9 @@ from typing import ClassVar, Literal
 from .. import _arrays as xp
 from .._arrays import Array, Int, RandomStream
 from .._linalg import ROUNDING_UNITS
+from .._linalg.spectrum import spectrum_operations
 from ..data import Targets
+from ..operators import strip_rows
 from ..preconditioners import FalkonFactor
 from ..preconditioners.falkon import CHEAP_PRODUCTS, ROUNDING_ROWS
 from ..problems import NystromProblem
@@ -31,6 +33,9 @@ COARSE_ROUNDING = 0.3
 On 21 problems with shares of 0.08 to 0.3, fits took 0.56 to 0.86 of the time of float64 products in
 all but two, and at most 1.5 times as long; on nine with shares of 0.3 to 0.6, 0.6 to 1.6 times.
 """
+
+FACTOR_STRIPS = 4
+"""Strips of float64 entries in the memory of a factor of all rows: copies, and solutions."""
 
 NEGLIGIBLE_SHARE = 0.01
 """Share of the rounding error below which further iterations do not pay."""
@@ -230,6 +235,11 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         factor = 8 * size.m * size.m + 16 * size.m * size.d
         return size.vector_bytes + factor + self.kept_bytes(size)
 
+    def flexible_bytes(self, size: ProblemSize, available: int) -> int:
+        if not self._sums_rows(size):
+            return 0
+        return FACTOR_STRIPS * 8 * size.m * min(size.n, strip_rows(size.m, 8, available))
+
     def panel_bytes(self, size: ProblemSize) -> int:
         return 3 * PANEL_ROWS * 8 * size.m
 
@@ -243,8 +253,12 @@ class Falkon(StoresEntries, Solver[NystromProblem, FalkonState]):
         return passes * size.n * m + m * m + rounding
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        rows = float(size.n) if self._sums_rows(size) else 0.0
-        return float(size.m) ** 2 * (size.m + rows)
+        root = float(size.m) ** 3
+        if self._sums_rows(size):
+            # A triangular solution, a product, and copies.
+            return root + 3.0 * size.n * size.m**2
+        searches_penalty = isinstance(self.preconditioner_penalty, str)
+        return root + (spectrum_operations(size.m) if searches_penalty else 0.0)
 
     def _sums_rows(self, size: ProblemSize) -> bool:
         """Return whether the factor is built from all rows, unless penalty or memory is tiny."""

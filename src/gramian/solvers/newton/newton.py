@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from ... import _arrays as xp
 from ..._arrays import Array, RandomStream
+from ..._linalg.spectrum import spectrum_operations
 from ...preconditioners._root import Root
 from ...preconditioners.falkon import rounding_of
 from ...problems import LossProblem
@@ -140,7 +141,9 @@ class Newton(Solver[LossProblem, NewtonState]):
         return (2 + passes * iterations) * size.n * size.m + size.m * size.m
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return iterations * 0.7 * float(size.m) ** 3
+        searches_penalty = self.preconditioner_penalty == "auto"
+        spectrum = spectrum_operations(size.m) if searches_penalty else 0.0
+        return iterations * (0.7 * float(size.m) ** 3 + spectrum)
 
     def bytes_read(self, size: ProblemSize) -> float:
         return 16.0 * float(size.m) ** 2

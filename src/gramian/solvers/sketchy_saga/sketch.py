@@ -186,6 +186,12 @@ class Sketch:
         }
 
 
+def damping_operations(m: int, r: float, batch: int, itemsize: int) -> float:
+    """Return the operations to choose the damping: a factor, and all probed rows, for each."""
+    dampings = MOST_DAMPINGS if itemsize == 8 else MOST_DAMPINGS_FLOAT32
+    return dampings * m * r * (r + 4 * max(4 * batch, SKETCH_ROWS))
+
+
 def _draw_numbers(n: int, count: int, rng: RandomStream) -> Array:
     """Draw distinct integers below n, in increasing order."""
     return xp.sort(rng.sample(n, min(count, n)))

@@ -23,7 +23,7 @@ from ..loop.minibatches import (
 )
 from ..loop.state import State
 from .setup import RIDGE_FORMS, Ridge, Setup, check_average, in_rows, row_weights
-from .sketch import Hessian, Sketch
+from .sketch import Hessian, Sketch, damping_operations
 from .state import Certificate, SagaState, is_factor_cheap
 
 AUTOMATIC_BATCH = 512
@@ -32,7 +32,7 @@ AUTOMATIC_BATCH = 512
 AUTOMATIC_RANK = 500
 """Rank of an automatic preconditioner."""
 
-SKETCH_STEPS = 380
+SKETCH_STEPS = 270
 """Products with the sketch to choose the damping, in units of a step."""
 
 
@@ -242,7 +242,11 @@ class SketchySAGA(MiniBatchSolver[NystromProblem, SagaState]):
         return (iterations + 1) * size.n * size.m + size.m * size.m
 
     def operations(self, size: ProblemSize, iterations: int) -> float:
-        return float(size.m) ** 3 if is_factor_cheap(size.n, size.m) else 0.0
+        factor = float(size.m) ** 3 if is_factor_cheap(size.n, size.m) else 0.0
+        if self.damping != "auto":
+            return factor
+        batch, r = self.batch_rows(size.n, size.n), float(self.sketch_rank(size.m))
+        return factor + damping_operations(size.m, r, batch, size.itemsize)
 
     def steps(self, size: ProblemSize, iterations: int) -> int:
         return iterations * math.ceil(size.n / self.batch_rows(size.n, size.n)) + SKETCH_STEPS
