@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,11 +19,30 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian import KernelRidge, KernelRidgeClassifier, kernels
 from gramian import _arrays as xp
-from gramian.data import ArrayRows, as_rows
-from gramian.fitting.plans import calibration
+from gramian._arrays import RandomStream
+from gramian._linalg.spectrum import spectrum_operations
+from gramian.data import ArrayRows, Spread, as_rows
+from gramian.engines import choose_engine
+from gramian.fitting.choice.choose import choice_work, compare_recipes
+from gramian.fitting.choice.held_out import HeldOutChoice
+from gramian.fitting.inputs.training_data import TrainingData
+from gramian.fitting.plans import calibration, remote
+from gramian.fitting.plans.memory import FitSize
+from gramian.fitting.plans.result import Plan
+from gramian.fitting.settings.settings import FitSettings
 from gramian.landmarks import RPCholesky
+from gramian.paths.work import Work
 from gramian.problems import NystromProblem
-from gramian.solvers import PCG, EigenPro3, Falkon, ProblemSize, Solver, State
+from gramian.solvers import (
+    PCG,
+    EigenPro2,
+    EigenPro3,
+    Falkon,
+    ProblemSize,
+    SketchySAGA,
+    Solver,
+    State,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3))
@@ -37,16 +56,42 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "measure_seconds", lambda work: once(work, budget=1e-9))
 
 
-def test_the_speed_of_a_device_is_measured_once(monkeypatch):
+def forget_speeds() -> None:
     calibration.device_speed.cache_clear()
-    measured = []
-    monkeypatch.setattr(calibration, "measure_seconds", lambda work: measured.append(work) or 1.0)
+    calibration._measured_pair_seconds.cache_clear()
+    calibration._start_seconds.cache_clear()
+
+
+@pytest.fixture
+def unit_speed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """Let each measurement take a second, without a call; yield the list of measurements."""
+    forget_speeds()
+    measured: list[object] = []
+
+    def measure(work: object, **budget: float) -> float:
+        measured.append(work)
+        return 1.0
+
+    monkeypatch.setattr(calibration, "measure_seconds", measure)
+    yield measured
+    forget_speeds()
+
+
+def test_speeds_are_measured_once_for_similar_plans(unit_speed):
     counts = []
-    for _ in range(2):
-        KernelRidge(**PLAIN).plan(X)
-        counts.append(len(measured))
-    calibration.device_speed.cache_clear()  # which this test has set to a second
-    assert counts == [4, 6]
+    settings = PLAIN | {"lengthscale": "median"}
+    for kernel, x in [
+        ("gaussian", X),
+        ("gaussian", X),
+        ("gaussian", X[:140]),
+        ("laplacian", X),
+        ("gaussian", X[:, :2]),
+        ("gaussian", X.astype(np.float32)),
+    ]:
+        KernelRidge(**(settings | {"kernel": kernel})).plan(x)
+        counts.append(len(unit_speed))
+    # Two speeds of the machine, and two of products, for each kernel, number of features and dtype.
+    assert counts == [4, 4, 4, 6, 8, 10]
 
 
 class TestFields:
@@ -160,9 +205,9 @@ class TestFields:
         plain = {"penalty": 1e-3, "landmarks": 5}
         assert KernelRidge(some, lengthscale="median", **plain).plan(wide).seconds > 0
 
+    @pytest.mark.usefixtures("unit_speed")
     @pytest.mark.parametrize(("kernel", "more"), [("linear", 1.0), ("gaussian", 4.0)])
     def test_landmarks_cost_nothing_where_no_entry_is_computed(self, kernel, more, monkeypatch):
-        monkeypatch.setattr(calibration, "measure_seconds", lambda *work, **budget: 1.0)
         monkeypatch.setattr(Falkon, "operations", lambda *given: 0.0)
         monkeypatch.setattr(Falkon, "bytes_read", lambda *given: 0.0)
         x, settings = np.zeros((1_000_000, 3), np.float32), {"lengthscale": 1.0, "penalty": 1e-3}
@@ -384,3 +429,138 @@ class TestTables:
         est = KernelRidgeClassifier(landmarks=20, **PLAIN)
         plan, other = est.plan(self.FRAME, "town"), est.plan(np.zeros((120, 3)), targets=4)
         assert plan.memory_bytes == other.memory_bytes
+
+
+class TestChoice:
+    """The plan counts the work of the choice of kernel, lengthscale and penalty."""
+
+    @staticmethod
+    def held_out_evaluations(settings: FitSettings, x: np.ndarray, landmarks: int | None) -> int:
+        """Return the kernel evaluations of a choice by held-out rows."""
+        targets = xp.asarray(np.sin(x[:, :1]) + 0.1 * RNG.standard_normal((len(x), 1)))
+        data = TrainingData(as_rows(x), targets)
+        _, comparison = compare_recipes(settings, data, landmarks=landmarks, rng=RandomStream(0))
+        assert isinstance(comparison, HeldOutChoice)
+        return comparison.clock.meter.evaluations
+
+    def test_evaluations_of_fits_with_landmarks_are_exact(self):
+        x = RNG.standard_normal((1500, 3)).astype(np.float32)
+        settings = FitSettings(kernel="gaussian", lengthscale=1.0, landmarks=40)
+        work = choice_work(settings, as_rows(x), ProblemSize(1500, 3, 1, 40, 4, full=False))
+        assert work.evaluations == self.held_out_evaluations(settings, x, 40)
+        assert work.double_evaluations == 0
+
+    @pytest.mark.parametrize(("n", "least"), [(1500, 1.0), (3000, 0.1)])
+    def test_evaluations_with_all_rows_as_centers(self, n, least):
+        x = RNG.standard_normal((n, 3)).astype(np.float32)
+        settings = FitSettings(kernel="gaussian", lengthscale=1.0, landmarks=None)
+        work = choice_work(settings, as_rows(x), ProblemSize(n, 3, 1, n, 4, full=True))
+        planned = work.evaluations + work.double_evaluations
+        # Exact for factorisations. Iterations depend on the data: a smooth function of three
+        # features needs few.
+        assert least * planned <= self.held_out_evaluations(settings, x, None) <= planned
+
+    @pytest.mark.parametrize("n", [150, 700, 1500, 20_000])
+    @pytest.mark.parametrize("landmarks", [None, 100])
+    def test_each_choice_adds_work(self, n, landmarks):
+        rows, m = as_rows(np.zeros((n, 3), np.float32)), landmarks or n
+        size = ProblemSize(n, 3, 1, m, 4, full=landmarks is None)
+        given = {"kernel": "gaussian", "lengthscale": 1.0, "landmarks": landmarks}
+
+        def operations(**settings: Any) -> float:
+            return choice_work(FitSettings(**(given | settings)), rows, size).operations
+
+        nothing = operations(penalty=1e-6)
+        penalty = operations()
+        lengthscale = operations(lengthscale="auto")
+        everything = operations(lengthscale="auto", kernel="auto")
+        assert 0 == nothing < penalty < lengthscale < everything
+        assert operations(cv=5) > penalty
+        assert operations(lengthscale="likelihood") > 0
+
+    def test_the_sample_bounds_the_work(self):
+        settings = FitSettings(kernel="gaussian", lengthscale=1.0, landmarks=500)
+        works = [
+            choice_work(
+                settings,
+                as_rows(np.zeros((n, 3), np.float32)),
+                ProblemSize(n, 3, 1, 500, 4, full=False),
+            )
+            for n in (20_000, 200_000)
+        ]
+        assert works[0] == works[1]
+
+    @pytest.mark.usefixtures("unit_speed")
+    def test_seconds_and_memory_of_the_choice_are_in_the_plan(self):
+        x = np.zeros((20_000, 3), np.float32)
+        fixed = {"kernel": "gaussian", "lengthscale": 1.0, "landmarks": 300}
+        plans = [KernelRidge(penalty=penalty, **fixed).plan(x) for penalty in (1e-6, "auto")]
+        size = ProblemSize(20_000, 3, 1, 300, 4, full=False)
+        work = choice_work(FitSettings(**fixed), as_rows(x), size)
+        kernel = kernels.Gaussian(1.0)
+        seconds = calibration.work_seconds(work, 3, kernel, choose_engine("auto", dtype=xp.float32))
+        assert seconds > 0
+        assert plans[1].seconds - plans[0].seconds == pytest.approx(seconds, rel=1e-6)
+        assert plans[0].memory_bytes < plans[1].memory_bytes
+        assert plans[1].memory_bytes == max(plans[0].memory_bytes, int(work.peak_bytes))
+        assert plans[1].kernel_evaluations == plans[0].kernel_evaluations
+
+    @pytest.mark.usefixtures("unit_speed")
+    @pytest.mark.parametrize("n", [20_000, 80_000])
+    def test_one_cell_chooses_for_all(self, n):
+        x, cell = np.zeros((n, 3), np.float32), as_rows(np.zeros((1500, 3), np.float32))
+        fixed = {"kernel": "gaussian", "lengthscale": 1.0}
+        given, auto = (KernelRidge(penalty=p, cells=1500, **fixed).plan(x) for p in (1e-6, "auto"))
+        work = choice_work(FitSettings(**fixed), cell, ProblemSize(1500, 3, 1, 1500, 4, full=True))
+        engine = choose_engine("auto", dtype=xp.float32)
+        seconds = calibration.work_seconds(work, 3, kernels.Gaussian(1.0), engine)
+        assert seconds > 0
+        assert auto.seconds - given.seconds == pytest.approx(seconds, rel=1e-6)
+
+    def test_work_adds_up_and_its_peak_is_a_maximum(self):
+        work = Work(1.0, 2.0, 3.0, 4.0, 5.0)
+        assert work + Work(10.0, 20.0, 30.0, 40.0, 1.0) == Work(11.0, 22.0, 33.0, 44.0, 5.0)
+        assert work * 2 == Work(2.0, 4.0, 6.0, 8.0, 5.0)
+        assert work * 0 == Work()
+
+
+class TestWorkOfSolvers:
+    SIZE = ProblemSize(20_000, 10, 1, 1000, 4, full=False)
+
+    def test_falkon_counts_the_search_for_its_penalty(self):
+        automatic, given = (Falkon(preconditioner_penalty=p) for p in ("landmarks", 1e-3))
+        added = automatic.operations(self.SIZE, 20) - given.operations(self.SIZE, 20)
+        assert added == spectrum_operations(1000)
+
+    def test_falkon_counts_strips_of_a_factor_of_all_rows(self):
+        few = replace(self.SIZE, m=200)  # cheap enough to sum all rows
+        assert Falkon().flexible_bytes(self.SIZE, 1 << 30) == 0
+        assert Falkon().flexible_bytes(few, 1 << 30) > 3 * 8 * 200 * 10_000
+        assert Falkon().operations(few, 20) > 3 * 20_000 * 200**2
+
+    def test_sketchysaga_counts_the_choice_of_its_damping(self):
+        automatic, given = (SketchySAGA(damping=damping) for damping in ("auto", 1.0))
+        probed = 7 * 2048 * 4 * 1000 * 500
+        assert automatic.operations(self.SIZE, 1) - given.operations(self.SIZE, 1) > probed
+
+    def test_a_batch_of_eigenpro2_has_two_products(self):
+        size = replace(self.SIZE, m=20_000, full=True)
+        assert EigenPro2(batch=500).steps(size, 3) == 2 * 3 * 20_000 / 500
+
+    def test_a_path_has_more_steps_and_factors(self):
+        path = FitSize(20_000, 10, 1, 1000, 4, full=False, fits=0.8)
+        once = replace(path, fits=0.0)
+        solver = Falkon()
+        assert path.steps(solver, 20) > 15 * once.steps(solver, 20)
+        assert path.operations(solver, 20) == 3 * once.operations(solver, 20)
+
+
+def test_a_pass_over_remote_rows_opens_and_scales_them(monkeypatch):
+    monkeypatch.setattr(remote, "TASK_SECONDS", 0.0)
+    spread = Spread(2, 4, 10, mean=lambda ask: 0.0, seconds_to_read=lambda: 8.0)
+    size = FitSize(20_000, 10, 1, 1000, 4, full=False)
+    one = Plan("falkon", 1000, 0, 10**9, 0.0, iterations=3)
+    kernel, dtype = kernels.Gaussian(1.0), xp.float32
+    engine = choose_engine("auto", dtype=dtype)
+    seconds = remote.remote_seconds(one, spread, dtype, size, kernel, engine)
+    assert seconds == 8.0 * (4 * remote.READS_PER_PASS + remote.PASSES_BEFORE_FIT) / 4

@@ -8,7 +8,9 @@ from dataclasses import replace
 from .. import _arrays as xp
 from .. import _linalg as la
 from .._arrays import Array, Float
+from ..operators import STRIP_BYTES
 from ..problems import FullProblem, NystromProblem
+from .work import Work
 
 RELATIVE_JITTER = 1e-6
 """Added to the diagonal of K_mm: far below every useful penalty times the rows."""
@@ -21,6 +23,9 @@ TRIDIAGONAL_ROWS = range(2, 1501)
 
 Ten penalties took 0.54 of the seconds of ten factorisations at 1,400 rows, 4.5 times at 3,000.
 """
+
+TRIDIAGONAL_FACTORS = 6
+"""Factorisations that take as long as a tridiagonal form with its solutions."""
 
 
 def nystrom_path(
@@ -79,6 +84,18 @@ def nystrom_path(
         yield penalty, la.solve_cholesky(R, rhs)
 
 
+def nystrom_work(n: int, m: int, penalties: int) -> Work:
+    """Return the work of `nystrom_path`, whose entries are written in two dtypes and read twice."""
+    square = 8 * float(m) ** 2
+    return Work(
+        evaluations=float(n) * m + m * m,
+        operations=float(n) * m**2 + penalties * m**3 / 3,
+        moved_bytes=24.0 * n * m + 6 * penalties * square,
+        # A strip, and its copy in float64.
+        peak_bytes=3 * square + 3 * min(4 * n * m, STRIP_BYTES),
+    )
+
+
 def direct_path(
     problem: FullProblem, penalties: Sequence[float]
 ) -> Iterator[tuple[float, Float[Array, "n t"]]]:
@@ -106,9 +123,25 @@ def direct_path(
     """
     K = xp.to_host(problem.K.double().dense())
     y = xp.to_host(xp.to_float64(problem.targets))
-    is_shared = len(penalties) > FEW_PENALTIES and len(K) in TRIDIAGONAL_ROWS
-    solve = _solve_tridiagonal if is_shared else _factorise_each
+    solve = _solve_tridiagonal if _is_shared(len(K), len(penalties)) else _factorise_each
     yield from zip(penalties, solve(problem, penalties, K, y), strict=False)
+
+
+def direct_work(n: int, penalties: int) -> Work:
+    """Return the work of `direct_path`."""
+    square, factor = 8 * float(n) ** 2, float(n) ** 3 / 3
+    is_shared = _is_shared(n, penalties)
+    return Work(
+        double_evaluations=float(n) ** 2,
+        operations=TRIDIAGONAL_FACTORS * factor if is_shared else penalties * factor,
+        moved_bytes=4 * square * (1 if is_shared else penalties),
+        peak_bytes=(3 if is_shared else 2) * square,
+    )
+
+
+def _is_shared(n: int, penalties: int) -> bool:
+    """Return whether penalties share a tridiagonal form."""
+    return penalties > FEW_PENALTIES and n in TRIDIAGONAL_ROWS
 
 
 def _factorise_each(

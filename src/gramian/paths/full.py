@@ -11,6 +11,7 @@ from .._arrays import Array, Float, RandomStream
 from ..lowrank import columns_factor
 from ..preconditioners import InverseOfEach
 from ..problems import FullProblem
+from .work import Work
 
 STORED_FEATURES = 96
 """Least features for which entries are stored, if memory suffices. Of 14,000 rows, a product with
@@ -106,6 +107,26 @@ class FullPath:
         shifts = [problem.total * penalty for penalty in penalties for _ in range(t)]
         inverse = InverseOfEach.build(factor, _inverse_weights(problem), shifts)
         return cls(problem, tuple(penalties), inverse)
+
+    @staticmethod
+    def work(n: int, penalties: int, targets: int, iterations: int, itemsize: int = 4) -> Work:
+        """Return the work of `build` and of some iterations."""
+        r, columns, double = min(PATH_RANK, n // 2), penalties * targets, itemsize == 8
+        # In float32, columns of the factor and products with entries take half as long.
+        setup = (1 + itemsize / 8) * n * r**2 + penalties * r**3 / 3
+        products = iterations * columns * (4.0 * n * r + n**2 * itemsize / 8)
+        pairs = float(n) * r + iterations * float(n) ** 2 / 2
+        return Work(
+            evaluations=0.0 if double else pairs,
+            double_evaluations=pairs if double else 0.0,
+            operations=setup + products,
+            # Products with few columns wait for the factor, which each of two reads.
+            moved_bytes=iterations * 2.0 * itemsize * n * r,
+            # Columns of the factor pass through strips.
+            peak_bytes=itemsize * (n * r + 3072.0 * r)
+            + 8 * (1 + penalties) * r**2
+            + 64.0 * n * columns,
+        )
 
     @classmethod
     def with_inverse(

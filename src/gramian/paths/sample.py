@@ -14,7 +14,8 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..operators import CostMeter, KernelOperator
 from ..problems import FullProblem, LinearProblem, NystromProblem
-from .closed_form import direct_path, nystrom_path
+from .closed_form import direct_path, direct_work, nystrom_path, nystrom_work
+from .work import Work
 
 PATH_PENALTIES = tuple(10.0**-e for e in range(0, 10))
 """Default penalties of a path, decreasing."""
@@ -140,6 +141,18 @@ def fit_sample(
     penalty, coef, values = best
     total = problem.total
     return SampleFit(least_loss, penalty, kernel, centers, coef, tuple(losses), total, values)
+
+
+def sample_work(n: int, v: int, landmarks: int, penalties: int) -> Work:
+    """Return the work of `fit_sample` with n training rows and v held-out rows."""
+    m = min(landmarks, n)
+    path = direct_work(n, penalties) if m == n else nystrom_work(n, m, penalties)
+    held_entries = float(v) * m
+    return path + Work(
+        evaluations=held_entries,
+        moved_bytes=(24 + 8 * penalties) * held_entries,
+        peak_bytes=path.peak_bytes + 12 * held_entries,
+    )
 
 
 def _problem(K: KernelOperator, sample: Sample, centers: Array) -> LinearProblem:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ... import _arrays as xp
 from ..._arrays import Array, RandomStream
 from ...callbacks import announce, stages
-from ...data import LinearMap
+from ...data import LinearMap, RowSource
 from ...kernels import Kernel
 from ...model import Shares
+from ...paths.work import Work
 from ...search import L1_KERNEL, RADIAL_KERNELS
 from ...search.recipe import FIRST_MULTIPLES
-from ..held_out.splits import search_splits
+from ...solvers import ProblemSize
+from ..held_out.splits import count_of, search_splits
 from ..inputs.training_data import TrainingData
 from ..result import Fitted
 from ..settings import resolve
 from ..settings.settings import FitSettings
 from .comparison import Comparison, Scored, best_of, has_scale
-from .held_out import HeldOutChoice
-from .leave_one_out import LeaveOneOut
-from .tuning import criterion_of, tune
+from .held_out import HeldOutChoice, held_out_work
+from .leave_one_out import LeaveOneOut, all_rows_work
+from .loss_penalty import loss_work
+from .tuning import criterion_of, tune, tuning_work
 
 logger = logging.getLogger("gramian")
 
@@ -43,6 +47,9 @@ LEAST_MEMORY = 1 << 30
 
 BYTES_PER_PAIR = 100
 """Bytes of a pair of rows in leave-one-out: entries, eigenvectors and LAPACK's workspace."""
+
+QUANTILE_BYTES = 1000
+"""Bytes that could be moved while a number is mapped to the normal score of its quantile."""
 
 NOISY_TOLERANCE = 5e-3
 """Relative residual below which the error of a noisy target no longer falls."""
@@ -242,9 +249,44 @@ def _tight(settings: FitSettings) -> bool:
     return settings.limit is not None and settings.limit < LEAST_MEMORY
 
 
-def _sample_index(settings: FitSettings, data: TrainingData, rng: RandomStream) -> Array | None:
-    """Return the increasing indices of the rows used for the choice; None for all rows."""
-    n, sample_limit = len(data.rows), MOST_SPARSE if data.rows.sparse else MOST_ROWS
+def choice_work(settings: FitSettings, rows: RowSource, size: ProblemSize) -> Work:
+    """Return the work of `choose` before a fit, where the data do not determine it.
+
+    The number of lengthscales, and whether smaller penalties are tried, depend on the data; so do
+    the rows that early stopping or conformal intervals hold out.
+    """
+    if not settings.chooses:
+        return Work()
+    n = min(size.n, _sample_limit(settings, sparse=rows.sparse))
+    if settings.tunes:
+        work = tuning_work(n)
+    else:
+        mapped = rows.sparse or settings.metric is not None
+        kernels = len(candidates(settings, sparse=mapped, mapped=None))
+        moves, has_path = settings.chooses_lengthscale, settings.penalty in ("auto", 0)
+        if settings.cv is None and (size.n <= FEW_ROWS or _tight(settings)):
+            work = all_rows_work(n, size, kernels, moves=moves, has_path=has_path)
+        else:
+            inputs = 2 if settings.chooses_inputs and not mapped else 1
+            splits = _split_count(settings, size.n)
+            work = held_out_work(
+                n, size, kernels * inputs, moves=moves, has_path=has_path, splits=splits
+            )
+            work += Work(moved_bytes=QUANTILE_BYTES * float(n) * size.d * (inputs - 1))
+    of_loss = settings.is_nonlinear and settings.chooses_penalty
+    return work + loss_work(size) if of_loss else work
+
+
+def _split_count(settings: FitSettings, n: int) -> int | None:
+    """Return the number of splits; None for one random split."""
+    if settings.names_folds:
+        return max(2, round(count_of(settings.cv, n)))
+    return None if settings.cv is None else int(cast("int", settings.cv))
+
+
+def _sample_limit(settings: FitSettings, *, sparse: bool) -> int:
+    """Return the largest number of rows used for the choice."""
+    sample_limit = MOST_SPARSE if sparse else MOST_ROWS
     if settings.cv is None and _tight(settings):
         sample_limit = FEW_ROWS
     if settings.limit is not None:
@@ -252,6 +294,12 @@ def _sample_index(settings: FitSettings, data: TrainingData, rng: RandomStream) 
         sample_limit = max(
             LEAST_ROWS, min(sample_limit, math.isqrt(settings.limit // BYTES_PER_PAIR))
         )
+    return sample_limit
+
+
+def _sample_index(settings: FitSettings, data: TrainingData, rng: RandomStream) -> Array | None:
+    """Return the increasing indices of the rows used for the choice; None for all rows."""
+    n, sample_limit = len(data.rows), _sample_limit(settings, sparse=data.rows.sparse)
     if n <= sample_limit:
         return None
     return xp.sort(rng.sample(n, sample_limit))

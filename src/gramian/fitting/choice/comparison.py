@@ -20,6 +20,9 @@ ROUNDING_LOSS = 1e-12
 LENGTHSCALE_STEP = 2.0
 """Ratio of lengthscales that are tried one after the other."""
 
+TYPICAL_LENGTHSCALES = 4
+"""Typical number of lengthscales: the first one, one on each side, and one further."""
+
 FARTHEST_RATIO = 32.0
 """Largest ratio of a lengthscale, or its inverse, to the first one."""
 

@@ -13,8 +13,9 @@ from ..._sparse import cast, dense, slice_rows
 from ...data import RowSource, as_columns, subset
 from ...engines import Engine
 from ...kernels import Kernel
-from ...metric.base import split_held_out
-from ...paths.sample import PATH_PENALTIES, SampleFit, fit_sample
+from ...metric.base import HELD_SHARE, MOST_HELD, split_held_out
+from ...paths.sample import PATH_PENALTIES, SampleFit, fit_sample, sample_work
+from ...paths.work import Work
 from ...search import Budget, Clock, Material, Split
 from ...search.all_rows.full_fit import (
     DIRECT_ROWS,
@@ -23,12 +24,21 @@ from ...search.all_rows.full_fit import (
     SMALL_SHIFTS,
     FullFit,
     full_fit,
+    full_work,
 )
 from ...search.recipe import Recipe
 from ...search.samples.sampled_fit import Stem
+from ...solvers import ProblemSize
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
-from .comparison import Comparison, Scored, failed_score, first_of_ties, walk
+from .comparison import (
+    TYPICAL_LENGTHSCALES,
+    Comparison,
+    Scored,
+    failed_score,
+    first_of_ties,
+    walk,
+)
 
 SCREEN_ROWS = 4000
 SCREEN_LANDMARKS = 500
@@ -51,6 +61,15 @@ WINDOW_RATIO = 3.5
 
 MOST_DIRECT = 10_000
 """Rows of a fit up to which penalties are tried for which float32 is too coarse."""
+
+SAMPLE_PENALTIES = (100.0, 10.0, *PATH_PENALTIES)
+"""Penalties of fits with landmarks, in units of the diagonal of the kernel."""
+
+WINDOW_SHIFTS = 3
+"""Typical number of penalties in a window; see `WINDOW_RATIO`."""
+
+SMALLER_PROBABILITY = 0.5
+"""Assumed probability that smaller penalties are tried, as for targets without noise."""
 
 LARGE_SHIFTS = (1e6, 1e4, 1e3, 1e2, 10.0, 1.0)
 
@@ -214,7 +233,7 @@ class HeldOutChoice(Comparison):
             n = len(sample.X) if sample.weights is None else float(sample.weights.sum())
             if self.penalties is None:
                 scale = self._diagonal(kernel)
-                penalties = [scale * p for p in (100.0, 10.0, *PATH_PENALTIES)]
+                penalties = [scale * p for p in SAMPLE_PENALTIES]
             else:
                 # The ridge is N times the penalty, and the same for fewer rows.
                 penalties = [p * self.total / n for p in self.penalties]
@@ -281,3 +300,30 @@ def narrow_penalties(Y: Float[Array, "n t"], rng: RandomStream) -> Float[Array, 
     # The expected square of a random combination is the sum of the squares of all errors.
     signs = xp.cast(rng.integers(2, size=(t, MOST_TARGETS)), Y.dtype) * 2 - 1
     return xp.matmul(Y, signs) / math.sqrt(MOST_TARGETS)
+
+
+def held_out_work(
+    n: int, size: ProblemSize, screens: int, *, moves: bool, has_path: bool, splits: int | None
+) -> Work:
+    """Return the work of `HeldOutChoice` on n of the rows of a fit.
+
+    - `screens`: kernels times inputs that are compared; no screen for a single one.
+    - `moves`, `has_path`: whether lengthscales and penalties are chosen.
+    - `splits`: number of folds; None for one random split.
+    """
+    v = n // splits if splits else min(MOST_HELD, n // HELD_SHARE)
+    train, t = n - v, min(size.t, MOST_TARGETS)
+    sample_count, path_count = (len(SAMPLE_PENALTIES), len(PATH_SHIFTS) - 1) if has_path else (1, 1)
+    lengthscales = TYPICAL_LENGTHSCALES if moves else 1
+    screen = sample_work(min(train, SCREEN_ROWS), v, SCREEN_LANDMARKS, sample_count)
+    work = screen * (screens if screens > 1 else 0)
+    if not size.full:
+        work += sample_work(train, v, min(size.m, MOST_LANDMARKS), sample_count) * lengthscales
+    else:
+        # The first lengthscale has all penalties, after a screen that shows noise; the others have
+        # a window of them.
+        work += full_work(train, v, path_count, t) + screen * float(has_path)
+        work += full_work(train, v, min(path_count, WINDOW_SHIFTS), t) * (lengthscales - 1)
+        if has_path and size.n <= MOST_DIRECT and train > DIRECT_ROWS:
+            work += full_work(train, v, len(SMALL_SHIFTS), t, itemsize=8) * SMALLER_PROBABILITY
+    return work * (splits or 1)

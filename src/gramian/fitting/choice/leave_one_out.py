@@ -17,11 +17,14 @@ from ...engines import Engine
 from ...kernels import Kernel, medians
 from ...kernels._lengthscale import lengthscale_of
 from ...operators import KernelOperator
-from ...paths.leave_one_out_formula import Spectrum, leave_one_out
+from ...paths.leave_one_out_formula import Spectrum, leave_one_out, leave_one_out_work
+from ...paths.work import Work
+from ...solvers import ProblemSize
 from ..held_out.validation import HeldValues
 from ..inputs.training_data import TrainingData
 from .comparison import (
     ROUNDING_LOSS,
+    TYPICAL_LENGTHSCALES,
     Comparison,
     Scored,
     descend,
@@ -52,6 +55,9 @@ FINE_STEPS = (2**0.5, 2**0.25)
 
 PENALTY_STEP = 10.0**0.5
 """Ratio of penalties from one factor of all rows to the next."""
+
+TYPICAL_STEPS = 3
+"""Typical number of factorisations to move a lengthscale by one ratio, or a penalty."""
 
 MOST_NUMBERS = 1 << 24
 """Rows of more numbers are not compared with each other to find those that are equal."""
@@ -353,3 +359,23 @@ def merge_rows(
     # has none, except among equal targets.
     order = order[means[order, 0].argsort(stable=True)]
     return as_rows(distinct[order]), means[order], sums[order]
+
+
+def all_rows_work(n: int, size: ProblemSize, kernels: int, *, moves: bool, has_path: bool) -> Work:
+    """Return the work of `LeaveOneOut` on n rows: of the screen of kernels, and of the search."""
+    m = n if size.full else min(size.m, n)
+    sample, middle = (n if n <= FEW_ROWS else SCREEN_ROWS), min(n, MIDDLE_ROWS)
+    lengthscales = TYPICAL_LENGTHSCALES if moves else 1
+    walk_sample = Spectrum.work(sample, min(m, sample)) * lengthscales
+    work = walk_sample * (kernels if kernels > 1 else 0)
+    if sample == n or m < n:
+        fine_steps = 2 * len(FINE_STEPS) * (moves and m == n)
+        return work + Spectrum.work(n, m) * (lengthscales + fine_steps)
+    # Two steps of the lengthscale, then of the penalty, by the middle rows and by all rows.
+    if kernels == 1:
+        work += walk_sample
+    if moves:
+        work += Spectrum.work(sample, sample) * 2
+    work += leave_one_out_work(middle) * (kernels + TYPICAL_STEPS * (2 * moves + has_path))
+    steps = 1 + TYPICAL_STEPS * (moves + has_path)
+    return work if middle == n else work + leave_one_out_work(n) * steps

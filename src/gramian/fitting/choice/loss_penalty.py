@@ -12,8 +12,9 @@ from ..._arrays import Array, Int, RandomStream
 from ...data import Subset, as_rows
 from ...losses import Loss
 from ...operators import KernelOperator
+from ...paths.work import Work
 from ...problems import LossProblem
-from ...solvers import Newton, State, deadline, max_iterations, solve, tolerance
+from ...solvers import Newton, ProblemSize, State, deadline, max_iterations, solve, tolerance
 from ..inputs.training_data import TrainingData
 
 logger = logging.getLogger("gramian")
@@ -29,6 +30,9 @@ MOST_LANDMARKS = 1_000
 
 LARGEST, SMALLEST, FACTOR = 16.0, 2.0**-14, 4.0
 """Multiples of the best penalty of squared errors, from the largest on, and their ratio."""
+
+TYPICAL_PENALTIES, STEPS_PER_PENALTY = 9, 2
+"""Typical number of penalties, and of Newton steps for each of them."""
 
 PATIENCE_STEPS = 2
 """Larger losses in a row after which the path ends."""
@@ -97,6 +101,18 @@ def choose_penalty(
         multiple /= FACTOR
     logger.info("chosen: penalty %.3g; mean loss on held-out rows: %.4g", best, least_loss)
     return best
+
+
+def loss_work(size: ProblemSize) -> Work:
+    """Return the work of `choose_penalty`."""
+    n = min(size.n, MOST_ROWS) * (HELD_SHARE - 1) // HELD_SHARE
+    fit_size = replace(size, n=n, m=min(size.m, MOST_LANDMARKS, n), full=False)
+    solver, count = Newton(), TYPICAL_PENALTIES
+    return Work(
+        evaluations=count * solver.evaluations(fit_size, STEPS_PER_PENALTY),
+        operations=count * solver.operations(fit_size, STEPS_PER_PENALTY),
+        peak_bytes=solver.peak_bytes(fit_size),
+    )
 
 
 def _problem(

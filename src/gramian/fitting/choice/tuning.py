@@ -20,6 +20,7 @@ from ...kernels._hyperparameters import (
     with_factors,
     with_hyperparameters,
 )
+from ...paths.work import Work
 from ..inputs.training_data import TrainingData
 
 logger = logging.getLogger("gramian")
@@ -44,6 +45,9 @@ NOISE_RANGE = (1e-9, 10.0)
 
 START_STEPS, MOST_STEPS = 15, 200
 """Steps of the descents on 300 rows, and on all rows."""
+
+TYPICAL_STEPS = 20
+"""Typical number of evaluations of the criterion by all rows."""
 
 SINGULAR_VALUE = 1e10
 """Criterion of values at which the matrix is singular to rounding, from which the descent turns."""
@@ -181,6 +185,24 @@ def tune(criterion: Criterion, kernel: Kernel, noise: float | None = None) -> Tu
         tuned = _most_likely(criterion, tuned)
     logger.info("%s: %r, noise variance %.3g", criterion.name, tuned.kernel, tuned.noise)
     return tuned
+
+
+def tuning_work(n: int) -> Work:
+    """Return the work of `tune` for n rows, with gradients of a few hyper-parameters."""
+    n, start_rows = min(n, MOST_ROWS), min(n, START_ROWS)
+    of_start = 2 * len(START_NOISES) + START_STEPS
+    return (
+        _evaluation(start_rows) * (len(START_MULTIPLES) * of_start) + _evaluation(n) * TYPICAL_STEPS
+    )
+
+
+def _evaluation(n: int) -> Work:
+    """Return the work of the criterion and its gradient for n rows."""
+    square = float(n) ** 2
+    return Work(
+        double_evaluations=4 * square, operations=n * square, moved_bytes=100 * square,
+        peak_bytes=32 * square,
+    )  # fmt: skip
 
 
 def _starts(kernel: Kernel) -> list[Kernel]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,19 +11,27 @@ from ... import _arrays as xp
 from ... import _linalg as la
 from ..._arrays import Array, RandomStream
 from ...data import as_rows
+from ...engines import choose_covering
 from ...kernels import Kernel
 from ...operators import Engine, KernelOperator
-from ...solvers import Solver
+from ...paths.work import Work
+from ...solvers import ProblemSize, Solver
 from .memory import FitSize
 
 PRODUCTS_PER_STEP = 4
 """Small products that take as long as the overhead of a step of a block method."""
 
-READ_BYTES = 1 << 24
-"""Bytes of a matrix with which the speed of reading is measured."""
+READ_BYTES = 1 << 25
+"""Bytes of a matrix with which the speed of reading is measured: more than a cache holds."""
 
-CALIBRATION_ROWS = 1 << 11
+CALIBRATION_ROWS = 1 << 13
 """Rows of a small product."""
+
+MOST_COLUMNS = 2000
+"""Most columns of a small product."""
+
+CACHED_SPEEDS = 128
+"""Most speeds of products that a process keeps."""
 
 CALIBRATION_NUMBERS = 1 << 22
 """Numbers in the rows with which the speed of this machine is measured."""
@@ -50,21 +57,58 @@ def calibrated_seconds(
 
     The product is measured on the device of the engine, the factorisation where factors are kept.
     """
-    x, z, v = _points(size, engine, dtype)
-    # Without evaluations, the speed does not matter and need not be measured.
-    pairs = math.inf
-    if evaluations + size.selection_evaluations > 0:
-        pairs = 1 / pair_seconds(size, kernel, engine, dtype)
     flops, rate = device_speed(device)
-    # A product of 64 rows computes next to nothing: its time is the overhead of a step.
-    small_operator = KernelOperator(kernel, as_rows(x[:64]), as_rows(z[:64]), engine=engine)
-    start = measure_seconds(lambda: float((small_operator @ v[:64])[0, 0]))
+    pairs = evaluations + size.selection_evaluations
+    # Without evaluations, the speed does not matter and need not be measured.
+    pair = _cached_pair_seconds(size, kernel, engine, dtype) if pairs else 0.0
+    start = _start_seconds(kernel, engine, dtype, size.d, size.t)
     step = solver.bytes_read(size) / rate + PRODUCTS_PER_STEP * start
     return (
-        (evaluations + size.selection_evaluations) / pairs
-        + (solver.operations(size, iterations) + size.selection_operations) / flops
-        + solver.steps(size, iterations) * step
+        pairs * pair
+        + (size.operations(solver, iterations) + size.selection_operations) / flops
+        + size.steps(solver, iterations) * step
     )
+
+
+def work_seconds(work: Work, d: int, kernel: Kernel, engine: Engine) -> float:
+    """Return the predicted seconds of work with rows of d features."""
+    flops, rate = device_speed("cpu")
+    seconds = work.operations / flops + work.moved_bytes / rate
+    size = ProblemSize(CALIBRATION_ROWS, d, 1, MOST_COLUMNS, 4, full=False)
+    counts = ((xp.float32, work.evaluations), (xp.float64, work.double_evaluations))
+    for dtype, count in counts:
+        if count:
+            own_engine = choose_covering(engine, kernel, dtype=dtype, sparse=False)
+            seconds += count * _cached_pair_seconds(size, kernel, own_engine, dtype)
+    return seconds
+
+
+def _cached_pair_seconds(
+    size: ProblemSize, kernel: Kernel, engine: Engine, dtype: xp.DType
+) -> float:
+    """Return the seconds of a kernel evaluation, measured once a process for similar products."""
+    # The key of the cache has a power of two for the landmarks, and a fixed number of rows.
+    m = min(1 << (size.m - 1).bit_length(), MOST_COLUMNS)
+    similar_size = ProblemSize(CALIBRATION_ROWS, size.d, size.t, m, dtype.itemsize, full=False)
+    seconds = _measured_pair_seconds(similar_size, kernel, engine, dtype)
+    # Products of factors take the same time per row for any number of landmarks.
+    return seconds * m / size.m if kernel.bilinear and size.t < m else seconds
+
+
+@functools.lru_cache(CACHED_SPEEDS)
+def _measured_pair_seconds(
+    size: ProblemSize, kernel: Kernel, engine: Engine, dtype: xp.DType
+) -> float:
+    return pair_seconds(size, kernel, engine, dtype)
+
+
+@functools.lru_cache(CACHED_SPEEDS)
+def _start_seconds(kernel: Kernel, engine: Engine, dtype: xp.DType, d: int, t: int) -> float:
+    """Measure, once a process, the overhead of a product."""
+    # A product of 64 rows computes next to nothing: its time is the overhead of a step.
+    x, z, v = _points(ProblemSize(64, d, t, 64, dtype.itemsize, full=False), engine, dtype)
+    operator = KernelOperator(kernel, as_rows(x[:64]), as_rows(z), engine=engine)
+    return measure_seconds(lambda: float((operator @ v)[0, 0]))
 
 
 @functools.cache
@@ -82,7 +126,7 @@ def device_speed(device: str) -> tuple[float, float]:
 
 
 def pair_seconds(
-    size: FitSize,
+    size: ProblemSize,
     kernel: Kernel,
     engine: Engine,
     dtype: xp.DType,
@@ -99,7 +143,7 @@ def pair_seconds(
 
 
 def _points(
-    size: FitSize, engine: Engine, dtype: xp.DType, count: int = CALIBRATION_ROWS
+    size: ProblemSize, engine: Engine, dtype: xp.DType, count: int = CALIBRATION_ROWS
 ) -> tuple[Array, Array, Array]:
     """Return random rows, landmarks and coefficients for a small product."""
     rng = RandomStream(0)
@@ -107,7 +151,7 @@ def _points(
     rows = max(min(count * scale, CALIBRATION_NUMBERS * min(scale, 8) // size.d), 64)
     # Between 0 and 1: some kernels refuse negative features, others numbers that are no latitudes.
     x = engine.place(rng.random((rows, size.d), dtype))
-    z = x[: min(size.m, 2000)]
+    z = x[: min(size.m, MOST_COLUMNS)]
     return x, z, engine.place(rng.standard_normal((len(z), size.t), dtype))
 
 

@@ -19,12 +19,16 @@ LEAST_BLOCKS = 48 << 20
 ASSUMED_ITERATIONS = 20
 """Iterations of an iterative solver that a plan assumes, as in the FALKON paper."""
 
-FITS_PER_PATH = 10.0
+FITS_PER_PATH = 12.0
 """Fits to a whole path of penalties, in units of one at its last level.
 
 3.4 if each penalty is half the last one and the effective dimension, and with it the number of
-landmarks, grows with the inverse of its square root; and about six beyond, with all landmarks.
+landmarks, grows with the inverse of its square root; about seven beyond, with all landmarks; and
+each level also scores its held-out rows.
 """
+
+FACTORS_PER_PATH, LEVELS_PER_PATH = 2.0, 19
+"""Factors of a path in units of its last one, as those beyond are shared; and all levels."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,16 @@ class FitSize(ProblemSize):
     def evaluations(self, solver: Solver[Any, Any], iterations: int) -> int:
         """Return the kernel evaluations of some iterations, setup and path included."""
         return int(solver.evaluations(self, iterations) * (1 + FITS_PER_PATH * self.fits))
+
+    def operations(self, solver: Solver[Any, Any], iterations: int) -> float:
+        """Return the floating-point operations of some iterations, setup and path included."""
+        # All folds share the factors of the levels.
+        factors = FACTORS_PER_PATH if self.fits else 0.0
+        return solver.operations(self, iterations) * (1 + factors)
+
+    def steps(self, solver: Solver[Any, Any], iterations: int) -> float:
+        """Return the number of successive steps, path included."""
+        return solver.steps(self, iterations) * (1 + LEVELS_PER_PATH * self.fits)
 
     @property
     def selection_bytes(self) -> int:
@@ -86,7 +100,9 @@ def chosen_bytes(solver: Solver[Any, Any], size: FitSize, blocks: int) -> int:
     """
     looks = size.selection_evaluations > 0
     strips = 2 * 8 * size.m * min(size.n, strip_rows(size.m, 8, blocks)) if looks else 0
-    return max(strips, solver.flexible_bytes(size, blocks))
+    # The first levels of a path have fewer landmarks, which may change its memory.
+    sizes = (size, replace(size, m=max(1, size.m // 4))) if size.fits else (size,)
+    return max(strips, *(solver.flexible_bytes(part, blocks) for part in sizes))
 
 
 def divide_memory(limit: int | None, solver: Solver[Any, Any], size: FitSize) -> tuple[int, int]:

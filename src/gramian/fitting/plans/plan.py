@@ -11,6 +11,7 @@ from ..._arrays import RandomStream
 from ...data import RemoteDescription, RowSource, decoded_bytes
 from ...kernels import Gaussian, Kernel, Linear
 from ...operators import factor_bytes
+from ..choice.choose import choice_work
 from ..inputs.kernel_matrix import PRECOMPUTED_NAME as PRECOMPUTED
 from ..inputs.kernel_matrix import cost_of_objects, plan_matrix
 from ..inputs.objects import ObjectRows
@@ -18,8 +19,15 @@ from ..settings import landmarks as landmark_settings
 from ..settings import resolve
 from ..settings.settings import FitSettings
 from . import solver_choice
-from .calibration import calibrated_seconds
-from .cells import partition_of, passes_bytes, rows_bytes, temporary_file_bytes, workers_of
+from .calibration import calibrated_seconds, work_seconds
+from .cells import (
+    ROUTING_SECONDS,
+    partition_of,
+    passes_bytes,
+    rows_bytes,
+    temporary_file_bytes,
+    workers_of,
+)
 from .memory import ASSUMED_ITERATIONS
 from .placement import Placement
 from .remote import plan_remote_cells, remote_seconds, spread_plan
@@ -30,7 +38,9 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
     """Estimate memory, kernel evaluations and seconds of a fit, before it starts.
 
     - `targets`: columns of the targets.
-    - `workers`: number of such fits at once, which share the memory of the machine.
+
+    Seconds and memory include the choice of kernel, lengthscale and penalty where they are "auto";
+    kernel evaluations do not, except along a path of penalties.
 
     Raise ValueError if the fit exceeds the memory, or the number of landmarks is not known before
     they are selected.
@@ -39,9 +49,36 @@ def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: i
         return _of_matrix(settings, rows, targets)
     if settings.cells is not None:
         return _of_cells(settings, rows, targets)
+    settings = _with_columns(settings, rows)
+    return _add_choice(_of_solver(settings, rows, targets), settings, rows, targets)
+
+
+def _with_columns(settings: FitSettings, rows: RowSource) -> FitSettings:
+    """Return settings with numbers of columns in place of names, and with a number of landmarks."""
     settings = resolve.with_names(settings, rows.feature_names)
     settings = landmark_settings.with_all_rows(settings, rows.shape[0])
     landmark_settings.require_count(settings.landmarks, rows.shape[0])
+    return settings
+
+
+def _add_choice(fit_plan: Plan, settings: FitSettings, rows: RowSource, targets: int) -> Plan:
+    """Add the seconds of the choice of settings by some of `rows`, and its memory if it is more."""
+    _, size = solver_choice.solver_and_size(settings, rows, targets)
+    choice = choice_work(settings, rows, size)
+    engine = resolve.engine_for(settings, rows)
+    return replace(
+        fit_plan,
+        # The choice has ended when the solver begins.
+        memory_bytes=max(fit_plan.memory_bytes, int(choice.peak_bytes)),
+        seconds=fit_plan.seconds + work_seconds(choice, size.d, _kernel(settings, rows), engine),
+    )
+
+
+def _of_solver(settings: FitSettings, rows: RowSource, targets: int, *, workers: int = 1) -> Plan:
+    """Return the plan of landmarks and solver.
+
+    - `workers`: number of such fits at once, which share the memory of the machine.
+    """
     solver, size = solver_choice.solver_and_size(settings, rows, targets)
     kernel, engine = _kernel(settings, rows), resolve.engine_for(settings, rows)
     limit = settings.limit
@@ -109,7 +146,9 @@ def _of_matrix(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
 
 
 def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
-    """Return the plan of one cell times the number of cells, plus the storage of all rows.
+    """Return the plan of one cell times the number of cells, plus the choice and all rows.
+
+    A cell of median size chooses the settings of all cells.
 
     Raise ValueError if the fit exceeds ``memory_limit``.
     """
@@ -118,25 +157,28 @@ def _of_cells(settings: FitSettings, rows: RowSource, targets: int) -> Plan:
     count = partition.total_cell_rows(n) / min(partition.rows, n)
     # Cells that are solved at once share the memory of the machine.
     workers = workers_of(math.ceil(count), resolve.engine_for(settings, rows))
-    cell_plan = plan(*_one_cell(settings, rows), targets, workers=workers)
+    cell_settings, cell_rows = _one_cell(settings, rows)
+    cell_settings = _with_columns(cell_settings, cell_rows)
+    cell_plan = _of_solver(cell_settings, cell_rows, targets, workers=workers)
     spread = rows.spread()
     if spread is not None:
-        return plan_remote_cells(
-            cell_plan, spread, math.ceil(count), held=rows_bytes(partition, rows, targets)
-        )
+        held_bytes = rows_bytes(partition, rows, targets)
+        remote_plan = plan_remote_cells(cell_plan, spread, math.ceil(count), held=held_bytes)
+        return _add_choice(remote_plan, cell_settings, cell_rows, targets)
     # In a file, only targets and blocks of the passes take memory.
     held_bytes = (
         passes_bytes(settings, rows, targets) if disk else rows_bytes(partition, rows, targets)
     )
-    return replace(
+    all_cells = replace(
         cell_plan,
         memory_bytes=workers * cell_plan.memory_bytes + held_bytes,
         kept_bytes=workers * cell_plan.kept_bytes,
         kernel_evaluations=int(count * cell_plan.kernel_evaluations),
-        seconds=count * cell_plan.seconds,
+        seconds=count * cell_plan.seconds + ROUTING_SECONDS * partition.total_cell_rows(n),
         cells=math.ceil(count),
         disk_bytes=disk,
     )
+    return _add_choice(all_cells, cell_settings, cell_rows, targets)
 
 
 def _one_cell(settings: FitSettings, rows: RowSource) -> tuple[FitSettings, RowSource]:

@@ -19,9 +19,13 @@ class Plan:
     memory_bytes : int
         Peak of the memory that the fit allocates, without the given data and the libraries.
     kernel_evaluations : int
-        Kernel evaluations of `iterations` iterations, including setup.
+        Kernel evaluations of `iterations` iterations, including setup, and of a path of penalties;
+        without other choices of settings. The data determine the length of a path, the evaluations
+        of BLESS, and when products continue in float64.
     seconds : float
-        Seconds of these iterations on this machine, after a calibration of a quarter of a second.
+        Seconds of the choice of settings and of these iterations on this machine. Its speed is
+        measured in a quarter of a second, once a process for similar plans. The data determine how
+        many lengthscales and penalties are tried, and conformal intervals are not included.
     iterations : int
         Assumed iterations of an iterative solver; 1 for a closed form.
     device : str

@@ -13,13 +13,23 @@ from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
 from ...paths import FullPath
+from ...paths.closed_form import direct_work
 from ...paths.sample import MEDIAN_ROWS, Sample, squared_loss
+from ...paths.work import Work
 from ...problems import FullProblem
 from ..clock import Clock
 from ..material import Material
 from ..recipe import Recipe
 from ..samples.sampled_fit import Stem
-from .path_points import BLOCK_MEMORY, Ends, Point, factorise_matrix, store_entries, watch_path
+from .path_points import (
+    BLOCK_MEMORY,
+    VALIDATION_INTERVAL,
+    Ends,
+    Point,
+    factorise_matrix,
+    store_entries,
+    watch_path,
+)
 
 DIRECT_ROWS = 1500
 """Largest number of rows for a float64 factorisation per penalty, which has no least penalty."""
@@ -40,6 +50,9 @@ WINDOW_SHIFTS = 2
 """Shifts on each side of the best one of a similar fit, such as one of half the lengthscale."""
 
 DIRECT_SHIFTS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
+
+PATH_ITERATIONS = 20
+"""Typical iterations of a path: 12 for noisy targets, 22 to 30 for exact functions."""
 
 LEAST_SHIFT = 1e-10
 """Least shift of a factorisation in a search, for targets that are almost exact functions."""
@@ -149,6 +162,15 @@ def full_fit(
                 iterated = small_shifts or _shifts(problem, sample, material, clock, until, near)
             runs.append(_iterate_path(problem, sample, material, iterated, clock, until))
     return _best(material, stem, recipe, tuple(kernels), runs, total, started)
+
+
+def full_work(n: int, v: int, shifts: int, targets: int, itemsize: int = 4) -> Work:
+    """Return the work of `full_fit` with n training rows and v held-out rows of one split."""
+    if n <= DIRECT_ROWS:
+        return direct_work(n, shifts) + Work(double_evaluations=float(v) * n)
+    looks = PATH_ITERATIONS / VALIDATION_INTERVAL * v * n
+    validation = Work(looks) if itemsize == 4 else Work(double_evaluations=looks)
+    return FullPath.work(n, shifts, targets, PATH_ITERATIONS, itemsize) + validation
 
 
 def _best(
