@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pytest
+import scipy.linalg.blas
 import scipy.linalg.lapack
 from close import assert_close
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gramian import _arrays as xp
 from gramian import _linalg as la
 from gramian._arrays import RandomStream
-from gramian._linalg import dense, device, refined
+from gramian._linalg import device, pooled, refined
 
 SIZES = [1, 2, 7, 64, 129]
 BEYOND_A_BLOCK = 1100  # triangles are copied in blocks of 256
@@ -88,6 +89,15 @@ def test_triangular_solve_and_product(m, t, lower, transpose, unit):
     assert xp.is_contiguous(x)
 
 
+def test_a_solution_in_place_needs_columns():
+    R, b = by_columns(triangular(5)), normal(5, 3)
+    x = by_columns(b)
+    la.solve_triangular_(R, x, lower=False, transpose=False)
+    assert_close(np.triu(R) @ x, b)
+    with pytest.raises(TypeError, match="by columns"):
+        la.solve_triangular_(R, b, lower=False, transpose=False)
+
+
 @pytest.mark.parametrize("t", [0, 1, 2, 4, 5])
 @pytest.mark.parametrize("m", SIZES)
 def test_solve_cholesky(m, t):
@@ -153,11 +163,12 @@ class TestRefined:
         xp.add_(xp.diagonal(A), scale * ridge)
         return la.by_columns(A), normal(m, 4)[:, 1:] * scale
 
-    @pytest.mark.parametrize("rows", [0, dense.LAPACK_ROWS])
+    @pytest.mark.parametrize("pooled_from", [0.0, math.inf])
     @pytest.mark.parametrize("scale", [1.0, 1e60, 1e-60])
     @pytest.mark.parametrize("m", [1, 2, 300])
-    def test_it_solves(self, m, scale, rows, monkeypatch):
-        monkeypatch.setattr(dense, "LAPACK_ROWS", rows)
+    def test_it_solves(self, m, scale, pooled_from, monkeypatch):
+        monkeypatch.setattr(pooled, "BLOCK_ROWS", 64)
+        monkeypatch.setattr(pooled, "LEAST_OPERATIONS", pooled_from)
         ridge = 1e-3
         A, b = self.system(m, ridge, scale)
         before = xp.copy(A)
@@ -251,6 +262,139 @@ def test_flushing_goes_over_all_blocks():
     assert np.array_equal(K, np.eye(1500, dtype=np.float64))
 
 
+class TestPooled:
+    """The block algorithms of the workers, against LAPACK on one thread."""
+
+    SIZES = (15, 21, 22, 40)
+
+    @pytest.fixture(autouse=True, params=[1, 2, 3])
+    def workers(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Set the number of workers, and blocks of 7 rows from the first operation on."""
+        monkeypatch.setattr(pooled, "default_threads", lambda: request.param)
+        monkeypatch.setattr(pooled, "BLOCK_ROWS", 7)
+        monkeypatch.setattr(pooled, "LEAST_OPERATIONS", 0.0)
+
+    @pytest.fixture(autouse=True)
+    def without_lapack(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Remove the functions that blocks replace."""
+        for name in ("dpotrf", "spotrf", "dlauum", "dtrtri"):
+            monkeypatch.delattr(scipy.linalg.lapack, name)
+        for name in ("dsyrk", "dtrmm"):
+            monkeypatch.delattr(scipy.linalg.blas, name)
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_cholesky(self, m):
+        A = positive(m)
+        R = la.by_columns(xp.copy(A))
+        la.cholesky_(R)
+        assert_close(np.triu(R).T @ np.triu(R), A)
+        assert_close(np.tril(R, -1), np.tril(A, -1), rtol=0, atol=0)
+
+    def test_cholesky_in_float32(self):
+        A = xp.cast(positive(22), xp.float32)
+        R = la.by_columns(xp.copy(A))
+        assert pooled.cholesky_(R) == 0
+        assert_close(np.triu(R).T @ np.triu(R), A, rtol=1e-4, atol=1e-4)
+
+    @pytest.mark.parametrize("bad", [0, 6, 7, 20])
+    def test_cholesky_names_the_pivot(self, bad):
+        A = la.by_columns(positive(21))
+        A[bad, bad] = -1e3
+        with pytest.raises(la.NotPositiveDefinite, match=f"pivot {bad + 1} of 21"):
+            la.cholesky_(A)
+
+    @pytest.mark.parametrize("m", SIZES)
+    @pytest.mark.parametrize("layout", ["rows", "columns", "part of rows", "strided", "float32"])
+    @pytest.mark.parametrize("s", [1, 9])
+    def test_add_outer(self, m, s, layout):
+        P, whole = positive(m), normal(m, 2 * s)
+        S = {
+            "rows": xp.copy_by_rows(whole[:, :s]),
+            "columns": by_columns(whole[:, :s]),
+            "part of rows": whole[:, :s],
+            "strided": whole[:, ::2],
+            "float32": xp.cast(whole[:, :s], xp.float32),
+        }[layout]
+        wide, found = xp.to_float64(S), by_columns(P)
+        la.add_outer_(found, S, -0.5)
+        assert_close(found, np.triu(P - 0.5 * wide @ wide.T) + np.tril(P, -1))
+
+    def test_solve_triangular_of_other_layouts(self):
+        A, b = triangular(22), xp.cast(normal(22, 16), xp.float32)
+        for R in (A, by_columns(A), by_columns(xp.cast(A, xp.float32))):
+            x = la.solve_triangular(R, b, lower=False, transpose=False)
+            assert_close(np.triu(xp.to_float64(R)) @ x, xp.to_float64(b))
+
+    def test_matrices_that_a_routine_would_misread_are_refused(self):
+        with pytest.raises(TypeError, match="by columns"):
+            pooled.cholesky_(positive(20)[:, ::2][::2])
+        with pytest.raises(TypeError, match="float"):
+            pooled.times_triangle_(xp.cast(normal(20, 9), xp.float32), by_columns(triangular(9)))
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_times_transpose(self, m):
+        A = triangular(m)
+        R, U = by_columns(A), np.triu(A)
+        la.times_transpose_(R)
+        assert_close(R, np.triu(U @ U.T) + np.tril(A, -1))
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_invert_triangle(self, m):
+        A = triangular(m)
+        R = by_columns(A)
+        la.invert_triangle_(R)
+        assert_close(R, np.triu(np.linalg.inv(np.triu(A))) + np.tril(A, -1), atol=1e-12)
+
+    @pytest.mark.parametrize("m", SIZES)
+    def test_times_triangle(self, m):
+        A, K = triangular(m), normal(20, m)
+        found = xp.copy(K)
+        la.times_triangle_(found, by_columns(A))
+        assert_close(found, K @ np.triu(A))
+
+    @pytest.mark.parametrize("unit", [False, True])
+    @pytest.mark.parametrize("transpose", [False, True])
+    @pytest.mark.parametrize("lower", [False, True])
+    @pytest.mark.parametrize("b_by_rows", [False, True])
+    def test_solve_triangular(self, b_by_rows, lower, transpose, unit, monkeypatch):
+        monkeypatch.delattr(scipy.linalg.lapack, "dtrtrs")
+        A, b = triangular(22), normal(22, 16)
+        kind = {"lower": lower, "transpose": transpose, "unit": unit}
+        before = b if b_by_rows else by_columns(b)
+        x = la.solve_triangular(by_columns(A), before, **kind)
+        assert_close(triangle(A, **kind) @ x, b)
+        assert np.array_equal(before, b)
+
+
+def test_workers_change_no_bit_of_a_factor(monkeypatch):
+    """Whole blocks of the real size: the sums of a block are the same for any worker."""
+    A, factors = positive(1100), []
+    for workers in (1, 2, 3):
+        monkeypatch.setattr(pooled, "default_threads", lambda workers=workers: workers)
+        R = la.by_columns(xp.copy(A))
+        la.cholesky_(R)
+        la.invert_triangle_(R)
+        la.times_transpose_(R)
+        factors.append(R)
+    assert np.array_equal(factors[0], factors[1])
+    assert np.array_equal(factors[0], factors[2])
+
+
+def test_the_blas_has_one_thread_between_blocks(monkeypatch):
+    """Threads of a BLAS that wait at its barriers took seconds on a busy machine."""
+    threads, factorise = [], pooled._factorise_
+
+    def count(A: np.ndarray) -> int:
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        threads.extend(pool["num_threads"] for pool in pools)
+        return factorise(A)
+
+    monkeypatch.setattr(pooled, "_factorise_", count)
+    with threadpool_limits(2, user_api="blas"):
+        assert pooled.cholesky_(la.by_columns(positive(300))) == 0
+    assert set(threads) == {1}
+
+
 class TestOnADevice:
     """The block algorithms for a device, on the host, against LAPACK."""
 
@@ -294,23 +438,6 @@ class TestOnADevice:
         device.invert_triangle_(R)
         assert_close(np.triu(R), expected, rtol=1e-6, atol=1e-10)
         assert_close(np.tril(R, -1), below, rtol=0, atol=0)
-
-    @pytest.mark.parametrize("m", SIZES)
-    def test_triangles_too_large_for_lapack_are_factorised_by_blocks(self, m, monkeypatch):
-        A = self.matrix(m)
-        for name in ("dpotrf", "dlauum", "dtrtri"):  # which would end the process
-            monkeypatch.delattr(scipy.linalg.lapack, name)
-        monkeypatch.setattr(dense, "LAPACK_ROWS", 0)
-        R = la.by_columns(xp.copy(A))
-        la.cholesky_(R)
-        U = np.triu(R)
-        assert_close(U.T @ U, A)
-        la.times_transpose_(R)
-        assert_close(np.triu(R), np.triu(U @ U.T))
-        R = la.by_columns(xp.copy(A))
-        la.cholesky_(R)
-        la.invert_triangle_(R)
-        assert_close(np.triu(R), np.linalg.inv(U), rtol=1e-6, atol=1e-10)
 
     @pytest.mark.parametrize("m", SIZES)
     def test_inverse_diagonal(self, m):

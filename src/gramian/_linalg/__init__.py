@@ -21,6 +21,7 @@ from .dense import (
     require_finite,
     solve_cholesky,
     solve_triangular,
+    solve_triangular_,
     stacked_triangle,
     times_transpose_,
     times_triangle_,

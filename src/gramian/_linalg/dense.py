@@ -1,6 +1,6 @@
 """Dense factorisations in float64, in place, through LAPACK routines of SciPy.
 
-Matrices on a device, and triangles that are too large for LAPACK's threads, go to `device`.
+Matrices on a device go to `device`, and operations that take longer than a millisecond to `pooled`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,9 @@ from .. import _arrays as xp
 from .._arrays import Array, Float, Int
 from .._parallel.workers import one_thread_if_small
 from . import device as on_device
+from . import pooled
 
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
-
-LAPACK_ROWS = 12_000
-"""Most rows of a triangle that LAPACK factorises; larger ones use the blocks of a device.
-
-OpenBLAS gives each thread a buffer of one size and writes beyond it where the thread's share of a
-triangle is too wide: with two threads, `dpotrf` of 16,000 rows ends the process, of 14,000 it does
-not (OpenBLAS 0.3.30, AVX-512; its issues 1413 and 2821 describe the same). More threads have
-narrower shares. On one thread, blocks take 1.4 times as long at 9,000 rows.
-"""
-
 
 FEW_SIDES = 2
 """Most right-hand sides that are solved one after the other.
@@ -40,11 +31,6 @@ three and more at 5,000 rows the routine for several is faster (OpenBLAS, an EPY
 def is_on_device(A: Array) -> bool:
     """Return whether a matrix is outside the memory of the process."""
     return not xp.is_host(A.device)
-
-
-def by_blocks(A: Float[Array, "m m"]) -> bool:
-    """Return whether to factorise by blocks: on a device, or if it is large."""
-    return is_on_device(A) or len(A) > LAPACK_ROWS
 
 
 class NotPositiveDefinite(ValueError):
@@ -111,8 +97,7 @@ def by_columns(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
 def cholesky_(A: Float[Array, "m m"]) -> None:
     """Replace the upper triangle of A by the factor R, R'R = A; entries below the diagonal stay.
 
-    - `A`: float64, by columns. Cost: m³ / 3 operations; no copy up to `LAPACK_ROWS` rows, beyond
-      that memory for a panel of 1,024 rows.
+    - `A`: float64, by columns. Cost: m³ / 3 operations; no copy.
 
     Raises
     ------
@@ -121,8 +106,10 @@ def cholesky_(A: Float[Array, "m m"]) -> None:
     """
     if xp.dtype_of(A) != xp.float64:
         raise TypeError(f"LAPACK would factorise a copy of a {A.dtype} matrix, not the matrix")
-    if by_blocks(A):
+    if is_on_device(A):
         info = on_device.cholesky_(A)
+    elif pooled.pays(len(A) ** 3 / 3, len(A)):
+        info = pooled.cholesky_(A)
     else:
         with one_thread_if_small(len(A) ** 3 / 3):
             _, info = scipy.linalg.lapack.dpotrf(A, lower=0, overwrite_a=1, clean=0)
@@ -156,6 +143,9 @@ def add_outer_(P: Float[Array, "q q"], S: Float[Array, "q s"], times: float = 1.
     """
     if S.shape[1] == 0:
         return
+    if pooled.pays(len(P) ** 2 * S.shape[1], len(P)):
+        pooled.add_outer_(P, xp.cast(S, P.dtype), times)
+        return
     # BLAS would copy S from rows to columns.
     by_rows = xp.is_contiguous(S)
     with one_thread_if_small(len(P) ** 2 * S.shape[1]):
@@ -166,8 +156,11 @@ def add_outer_(P: Float[Array, "q q"], S: Float[Array, "q s"], times: float = 1.
 
 def times_transpose_(R: Float[Array, "m m"]) -> None:
     """Replace the upper triangular R by the upper triangle of R R'. m³ / 3 operations."""
-    if by_blocks(R):
+    if is_on_device(R):
         on_device.times_transpose_(R)
+        return
+    if pooled.pays(len(R) ** 3 / 3, len(R)):
+        pooled.times_transpose_(R)
         return
     with one_thread_if_small(len(R) ** 3 / 3):
         scipy.linalg.lapack.dlauum(R, lower=0, overwrite_c=1)
@@ -178,8 +171,11 @@ def invert_triangle_(R: Float[Array, "m m"]) -> None:
 
     Cost: m³ / 3 operations.
     """
-    if by_blocks(R):
+    if is_on_device(R):
         on_device.invert_triangle_(R)
+        return
+    if pooled.pays(len(R) ** 3 / 3, len(R)):
+        pooled.invert_triangle_(R)
         return
     with one_thread_if_small(len(R) ** 3 / 3):
         scipy.linalg.lapack.dtrtri(R, lower=0, overwrite_c=1)
@@ -190,6 +186,9 @@ def times_triangle_(K: Float[Array, "b m"], R: Float[Array, "m m"]) -> None:
 
     Cost: b m² operations.
     """
+    if pooled.pays(len(K) * len(R) ** 2, len(K)):
+        pooled.times_triangle_(K, R)
+        return
     with one_thread_if_small(len(K) * len(R) ** 2):
         scipy.linalg.blas.dtrmm(1.0, R, K.T, trans_a=1, overwrite_b=1)
 
@@ -221,15 +220,42 @@ def solve_triangular(
     """Return the solution of R x = b, or of R' x = b, with one triangle of R (by columns)."""
     if is_on_device(R):
         return on_device.solve_triangular(R, b, lower, transpose, unit)
-    with one_thread_if_small(len(R) * xp.size(b)):
-        x, _ = scipy.linalg.lapack.dtrtrs(
+    x = np.array(b, np.float64, order="F")
+    solve_triangular_(R, x, lower=lower, transpose=transpose, unit=unit)
+    return np.ascontiguousarray(x)
+
+
+def solve_triangular_(
+    R: Float[Array, "m m"],
+    x: Float[Array, "m t"],
+    *,
+    lower: bool,
+    transpose: bool,
+    unit: bool = False,
+) -> None:
+    """Replace x, float64 and by columns, by the solution of R y = x, or of R' y = x.
+
+    Cost: m² t operations; no copy on the host.
+    """
+    if is_on_device(R):
+        xp.assign_(x, on_device.solve_triangular(R, x, lower, transpose, unit))
+        return
+    if not xp.is_contiguous(x.T) or xp.dtype_of(x) != xp.float64:
+        raise TypeError("LAPACK would solve for a copy of x, which must be float64 and by columns")
+    # Of another triangle LAPACK makes a copy.
+    fits = xp.dtype_of(R) == xp.float64 and R.strides[0] == R.itemsize
+    if fits and pooled.pays(len(R) * xp.size(x), x.shape[1]):
+        pooled.solve_triangular_(R, x, lower, transpose, unit)
+        return
+    with one_thread_if_small(len(R) * xp.size(x)):
+        scipy.linalg.lapack.dtrtrs(
             R,
-            b,
+            x,
             lower=int(lower),
             trans=int(transpose),
             unitdiag=int(unit),
+            overwrite_b=1,
         )
-    return np.ascontiguousarray(x)
 
 
 def times_triangular(

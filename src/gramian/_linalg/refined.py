@@ -10,8 +10,8 @@ import scipy.linalg.lapack
 from .. import _arrays as xp
 from .._arrays import Array, Float
 from .._parallel.workers import one_thread_if_small
-from . import device as on_device
-from .dense import FLOAT64_EPS, by_blocks
+from . import pooled
+from .dense import FLOAT64_EPS
 
 HALF_EPS = float(xp.finfo(xp.float32).eps)
 
@@ -58,8 +58,8 @@ class HalfFactor:
             xp.assign_(part, A.T[start : start + 256] / unit)
             xp.fill_where_(part, xp.abs(part) < NEGLIGIBLE_ENTRY, 0.0)
         R = R.T
-        if by_blocks(R):
-            info = on_device.cholesky_(R)
+        if pooled.pays(len(A) ** 3 / 3, len(A)):
+            info = pooled.cholesky_(R)
         else:
             with one_thread_if_small(len(A) ** 3 / 3):
                 _, info = scipy.linalg.lapack.spotrf(R, lower=0, overwrite_a=1, clean=0)

@@ -199,12 +199,14 @@ class FalkonFactor:
         xp.assign_(T, xp.tril(T, -1))
         for K, weights in strips:
             selected = K if root.order is None else K[:, xp.to_device(root.order[:q], K.device)]
-            columns = xp.contiguous(xp.cast_like(selected.T, T))
             # T'^-1 K' of this strip, whose product with itself is the strip's part of A'A - lam I.
             # Solved before the product, because T^-1 on both sides would amplify the rounding of K'
-            # K.
-            half = la.solve_triangular(T, columns, lower=True, transpose=False, unit=True)
-            half *= xp.sqrt(xp.cast_like(weights, half)) / diagonal[:, None]
+            # K. By columns and in place: each transposed copy takes a quarter of the solution.
+            rows = xp.copy_by_rows(xp.cast_like(selected, T))
+            half = rows.T
+            la.solve_triangular_(T, half, lower=True, transpose=False, unit=True)
+            rows *= xp.sqrt(xp.cast_like(weights, T))[:, None]
+            rows /= diagonal
             # Only the upper triangle is summed: the lower one holds T'.
             if not la.is_on_device(T):
                 la.add_outer_(T, half)
