@@ -16,6 +16,7 @@ from close import assert_close
 
 from gramian import _arrays as xp
 from gramian.data import Standardizer, as_rows
+from gramian.data.rows import transform
 
 Tol = Callable[[np.dtype, float], float]
 N = 331
@@ -153,3 +154,17 @@ def test_saved_and_back_through_json() -> None:
     assert np.array_equal(back.mean, standard.mean)
     assert np.array_equal(back.scale, standard.scale)
     assert back.constant == standard.constant == (0,)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_workers_standardise_a_large_block_to_the_same_bits(
+    threads: int, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = uneven(kind)
+    rows = Standardizer.fit(as_rows(x)).apply(as_rows(x))
+    ((_, expected),) = rows.blocks(N)
+    monkeypatch.setattr(transform, "PART_NUMBERS", 40)
+    monkeypatch.setattr(transform, "default_threads", lambda: threads)
+    ((_, found),) = rows.blocks(N)
+    np.testing.assert_array_equal(found, expected)

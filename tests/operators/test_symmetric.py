@@ -13,7 +13,7 @@ from gramian.data.rows.transform import Standardized
 from gramian.engines import choose_engine, native_engine
 from gramian.engines._tiles import sizes
 from gramian.kernels import Gaussian, L1Laplacian, Laplacian
-from gramian.operators import KernelOperator, mirrored, streaming
+from gramian.operators import KernelOperator, budget, mirrored, streaming
 
 KERNELS = [Gaussian(2.0), Laplacian(3.0), L1Laplacian(4.0)]
 
@@ -83,3 +83,19 @@ def test_a_workspace_reads_the_number_of_threads_once(monkeypatch):
         monkeypatch.setattr(module, "default_threads", count_threads)
     choose_engine("auto", dtype=np.dtype(np.float64)).workspace_bytes(100, 4, 1, 8)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_the_entries_of_standardised_rows_are_not_copied_block_by_block(engine, monkeypatch):
+    X = RandomStream(0).standard_normal((50, 6), np.float32)
+    rows = Standardizer.fit(as_rows(X)).apply(as_rows(X))
+    sizes_read, blocks = [], Standardized.blocks
+    monkeypatch.setattr(
+        Standardized, "blocks", lambda self, size: sizes_read.append(size) or blocks(self, size)
+    )
+    monkeypatch.setattr(budget, "STRIP_BYTES", 4 * 7 * 20)
+    ((_, standardized),) = blocks(rows, 50)
+    found = KernelOperator(Gaussian(2.0), rows, X[:20], engine).dense()
+    assert sizes_read == [50]
+    expected = KernelOperator(Gaussian(2.0), standardized, X[:20], engine).dense()
+    assert np.array_equal(found, expected)

@@ -157,9 +157,10 @@ class Streaming:
         """Return the side of the columns z, whose first column has the number `first`."""
         fn = partial(evaluate_entries, self.engine, self.kernel, z, first, self.device)
         n, _ = self.shape
-        near = isinstance(self.rows, ArrayRows) and self.engine.on_host
-        if near and self._budget(1).holds_beside(n, z.shape[0]):
-            ((_, block),) = self.fed_rows().blocks(n)  # nothing is copied to where it belongs
+        in_memory = self.rows.random_access and self.rows.fits() and not self.rows.sparse
+        if in_memory and self._on_host and self._budget(1).holds_beside(n, z.shape[0]):
+            # The workers write each entry to its place, so that no thread copies blocks.
+            ((_, block),) = self.rows.blocks(n)
             return fn(block, *self._row_numbers())
         size = self._budget(1).rows_per_pass(z.shape[0], result=z.shape[0] * z.itemsize)
         return self.fed_rows().map(fn, *self._row_numbers(), size=size)

@@ -9,8 +9,12 @@ from typing import Any
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float, Int
+from ..._parallel.workers import default_threads, run
 from ..._sparse import cast, scale_columns
-from .base import RowSource, check_local
+from .base import RowSource, check_local, slices
+
+PART_NUMBERS = 1 << 18
+"""Least numbers for a worker, which standardises them in a quarter of a millisecond."""
 
 
 class Blockwise(RowSource):
@@ -99,11 +103,24 @@ class Standardized(Blockwise):
         if self.sparse:
             # The mean is zero, and the product keeps the pattern of the entries.
             return scale_columns(block, self._inverse)
+        # One new array, because the block itself may be a view of the user's array.
+        out = xp.empty_like(block)
+        if xp.size(block) < 2 * PART_NUMBERS or not xp.is_host(xp.device_of(block)):
+            self._standardize(block, out)
+            return out
+        threads = default_threads()
+        rows = max(-(-len(block) // (2 * threads)), PART_NUMBERS // block.shape[1])
+        parts, light = slices(len(block), rows), threads == 1
+        work = run(threads, lambda i: self._standardize(block[i], out[i]), parts, light=light)
+        for _ in work:
+            pass
+        return out
+
+    def _standardize(self, x: Float[Array, "b d"], out: Float[Array, "b d"]) -> None:
         mean, rest_of_mean, scale = (
-            xp.to_device(t, xp.device_of(block)) for t in (self._mean, self._rest, self._scale)
+            xp.to_device(t, xp.device_of(x)) for t in (self._mean, self._rest, self._scale)
         )
-        # One new array, changed in place: the block itself may be a view of the user's array.
-        return xp.divide_(xp.subtract_(xp.subtract(block, mean), rest_of_mean), scale)
+        xp.divide_(xp.subtract_(xp.subtract(x, mean, out=out), rest_of_mean), scale)
 
 
 def _prepare_standards(
