@@ -15,7 +15,7 @@ import pytest
 from plain import PLAIN
 
 from gramian import KernelRidge, KernelRidgeClassifier
-from gramian.data import convert
+from gramian.data import ParquetRows, convert
 
 ROWS = 60
 RNG = np.random.default_rng(0)
@@ -166,3 +166,25 @@ def test_conversion_keeps_labels_as_they_are_written(
     assert read(tmp_path / f"new.{form}")["t"].tolist() == expected.tolist()
     if form == "csv":
         assert spelling[0] in (tmp_path / "new.csv").read_text()
+
+
+def test_a_fit_decodes_the_rows_of_a_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check for missing values is the first pass, which stores the decoded rows."""
+    rows = RNG.normal(size=(300, 3)).astype(np.float32)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(rows, columns=["a", "b", "c"]).to_parquet(path, row_group_size=100)
+    monkeypatch.setattr("gramian.data.rows.cache._room", lambda: 1 << 30)
+    passes, assemble = [], ParquetRows._assemble
+    monkeypatch.setattr(
+        ParquetRows, "_assemble", lambda self, size: passes.append(size) or assemble(self, size)
+    )
+    settings = {"lengthscale": 1.0, "penalty": 1e-3, "landmarks": 20, "solver": "falkon"}
+    from_file, from_memory = (
+        KernelRidge("gaussian", **settings, random_state=0).fit(source, rows[:, 0] ** 2)
+        for source in (ParquetRows(path), rows)
+    )
+    assert len(passes) == 1
+    expected = from_memory.model_.predict(rows)
+    np.testing.assert_allclose(from_file.model_.predict(rows), expected, atol=1e-4)

@@ -27,6 +27,7 @@ from ..data import (
     as_rows,
     check_copies,
     check_finite,
+    decode_rows,
     is_collection,
     is_table,
 )
@@ -128,7 +129,8 @@ def training_rows(
     check_consistent_length(np.empty((len(rows), 0)), y)
     named = rows.feature_names is not None and not isinstance(rows, Standardized)
     looked_at = y if named or isinstance(X, str | Path) else None
-    return _source(estimator, rows, looked_at), y
+    # The check below is the first pass over a file: later passes read the rows that it decodes.
+    return _source(estimator, decode_rows(rows), looked_at), y
 
 
 def _refuse_labels(estimator: BaseEstimator, y: Any) -> None:
