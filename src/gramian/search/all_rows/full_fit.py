@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ... import _arrays as xp
 from ..._arrays import Array, Float
 from ..._parallel.machine import read_seconds
+from ..._parallel.workers import one_blas_thread
 from ...engines import Engine
 from ...kernels import Kernel
 from ...operators import KernelOperator
@@ -220,8 +221,10 @@ def _iterate_path(
 ) -> dict[float, Point]:
     """Return the best iterate of each shift."""
     penalties = [s / problem.total for s in shifts]
-    path = FullPath.build(problem, penalties, rng=material.rng, **store_entries(clock))
-    return watch_path(path, shifts, sample, ends)
+    # Threads of the BLAS would go on waiting in the time of the workers, after each product.
+    with one_blas_thread:
+        path = FullPath.build(problem, penalties, rng=material.rng, **store_entries(clock))
+        return watch_path(path, shifts, sample, ends)
 
 
 def _shifts(

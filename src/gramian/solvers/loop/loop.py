@@ -15,6 +15,7 @@ import numpy as np
 from ... import _arrays as xp
 from ..._arrays import RandomStream, as_stream
 from ..._parallel.machine import read_seconds
+from ..._parallel.workers import one_blas_thread
 from ...problems import Problem
 from ..base import Callback, Solver
 from .state import PREDICTION_ERROR, RESIDUAL_KEY, State, StopReason, move_state
@@ -222,7 +223,10 @@ class _Clock:
 
     def next(self, states: Iterator[State]) -> State | None:
         start = time.perf_counter()
-        state = next(states, None)
+        # Threads of the BLAS go on waiting after a product, in the time of the workers that
+        # evaluate the kernel. Large factors are shared among the workers instead.
+        with one_blas_thread:
+            state = next(states, None)
         self._seconds += time.perf_counter() - start
         if state is not None:
             state.metrics["seconds"] = self._seconds
