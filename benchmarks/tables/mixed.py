@@ -29,7 +29,14 @@ from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeClassifierCV,
 from ..lib.process import THREADS
 from ..lib.results import ROOT, Row, read, shown, write
 from .accuracy_contenders import PATIENCE, TREES, package, parts
-from .mixed_sets import TABLES, MixedTable, download_wheels, read_table, split_rows
+from .mixed_sets import (
+    ALL_TABLES,
+    MixedTable,
+    download_wheels,
+    half_of,
+    read_table,
+    split_rows,
+)
 from .mixed_tensors import NETWORK_MODELS, network, xrfm
 
 NAME = "mixed"
@@ -53,8 +60,10 @@ column for each level. They have fits for every third table of the final half, t
 as the list has these. LightGBM 4.7.0, CatBoost 1.2.10, XGBoost 3.2.0, xRFM 0.4.5, pytabkit 1.8.0.
 Budgets of the searches are CPU seconds. `half`: development, or final, which chooses nothing:
 gramian's fits have been measured there twice, now and before the rules of docs/accuracy_appendix.md
-(73 % and 0.909 against `lightgbm 1000` with 10 s). Ratios are geometric means of error over the
-other's error, where no wrong label counts as a half; `won`: share of tables with a smaller error.
+(73 % and 0.909 against `lightgbm 1000` with 10 s). `second development` and `second final` are of
+the second list, and newer: names and keys are encoded in another way. Ratios are geometric means of
+error over the other's error, where no wrong label counts as a half; `won`: share of tables with a
+smaller error.
 Contenders of other libraries ran on a busy machine, which lengthens their CPU seconds."""
 
 
@@ -251,7 +260,7 @@ class Worker:
     def fit(self, table: MixedTable, contender: str, seed: int, folder: Path) -> Row:
         """Return the result of `fit_once`, or how it failed."""
         key: Row = {
-            "table": table.name, "half": "final" if table.is_final else "development",
+            "table": table.name, "half": half_of(table),
             "kind": "classes" if table.is_classification else "numbers",
             "contender": contender, "seed": seed,
         }  # fmt: skip
@@ -289,7 +298,7 @@ def serve_fits() -> None:
 def _fit_job(line: str, sender: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_SECONDS, CPU_LIMIT_SECONDS + 5))
     name, contender, seed, folder = json.loads(line)
-    table = next(t for t in TABLES if t.name == name)
+    table = next(t for t in ALL_TABLES if t.name == name)
     try:
         sender.send(fit_once(table, contender, seed, Path(folder)))
     except Exception as error:
@@ -361,11 +370,10 @@ def main(options: argparse.Namespace) -> None:
     worker = Worker()
     # One contender after the other, so that an early end leaves whole contenders out, not tables.
     for contender in only.get("contender", list(USUAL)):
-        for table in TABLES[:2] if options.quick else TABLES:
-            if table.name not in only.get("set", [table.name]) or (
-                ("final" if table.is_final else "development")
-                not in only.get("half", ["development"])
-            ):
+        for table in ALL_TABLES[:2] if options.quick else ALL_TABLES:
+            if table.name not in only.get("set", [table.name]):
+                continue
+            if half_of(table) not in only.get("half", ["development", "second development"]):
                 continue
             if (table.name, contender, options.seed) not in done:
                 rows.append(shown(worker.fit(table, contender, options.seed, folder)))
@@ -376,7 +384,7 @@ def main(options: argparse.Namespace) -> None:
 def write_results(rows: list[Row]) -> None:
     tables = {
         f"{half}, against {other}": ratios(rows, half, other)
-        for half in ("development", "final")
+        for half in dict.fromkeys(map(half_of, ALL_TABLES))
         for other in (DEFAULT_CONTENDER, *PEER_CONTENDERS)
         if any(r["half"] == half and r["contender"] == other for r in rows)
     }

@@ -1,8 +1,9 @@
 """Public tables with text, gaps, dates and levels, frozen before any result was computed.
 
 The tables are in three packages of PyPI. A hash of the name puts each table in the half for
-development, 27 tables, or in the half that is looked at once, at the end, 33 tables. No setting
-may be chosen by results of the second half.
+development, 27 tables, or in the half that is looked at once, at the end, 33 tables. A second list
+is from the largest of these packages, with 41 and 32 tables. No setting may be chosen by results
+of the final halves.
 """
 
 from __future__ import annotations
@@ -225,8 +226,16 @@ SECOND_TABLES = (
 )  # fmt: skip
 """Tables of a second list, frozen after the results of the first and before any of its own."""
 
+ALL_TABLES = TABLES + SECOND_TABLES
+
 ROW_NUMBERS = ("rownames", "Unnamed: 0")
 """Columns that the packages add: numbers of rows."""
+
+
+def half_of(table: MixedTable) -> str:
+    """Return "development" or "final", after "second " for tables of the second list."""
+    half = "final" if table.is_final else "development"
+    return f"second {half}" if table in SECOND_TABLES else half
 
 
 def download_wheels(folder: Path) -> None:
