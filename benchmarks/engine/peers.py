@@ -54,7 +54,7 @@ two directions and noise of {NOISE}. Gaussian kernel of lengthscale sqrt(d), pen
 that of {TEST:,} test rows, whose root mean squared error is `error`; `MB` is the largest memory
 beside the data. `times` is `fit s` over that of gramian with the same solver. The least of the
 rounds, of one where a fit takes more than a minute; contenders take turns, on a machine that
-others use. Before each fit another process writes to {TOUCHED_BYTES >> 30} gigabytes, which a virtual
+others use. Before each fit a process writes to {TOUCHED_BYTES >> 30} gigabytes, which a virtual
 machine has to return first. What takes more than {LIMIT} s is ended.
 
 - gramian: `KernelRidge(solver="falkon")`, which keeps kernel entries where these fit, as falkon and

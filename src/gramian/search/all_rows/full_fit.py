@@ -221,7 +221,7 @@ def _iterate_path(
 ) -> dict[float, Point]:
     """Return the best iterate of each shift."""
     penalties = [s / problem.total for s in shifts]
-    # Threads of the BLAS would go on waiting in the time of the workers, after each product.
+    # Threads of the BLAS would keep waiting after each product, in the time of the workers.
     with one_blas_thread:
         path = FullPath.build(problem, penalties, rng=material.rng, **store_entries(clock))
         return watch_path(path, shifts, sample, ends)

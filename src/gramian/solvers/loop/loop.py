@@ -223,7 +223,7 @@ class _Clock:
 
     def next(self, states: Iterator[State]) -> State | None:
         start = time.perf_counter()
-        # Threads of the BLAS go on waiting after a product, in the time of the workers that
+        # Threads of the BLAS keep waiting after a product, in the time of the workers that
         # evaluate the kernel. Large factors are shared among the workers instead.
         with one_blas_thread:
             state = next(states, None)
