@@ -142,14 +142,14 @@ class TargetMeans(ColumnEncoding):
     def encode(self, column: pa.Array, part: Part) -> np.ndarray:
         codes = self.levels.codes(column, self.name, part.new_values)
         # The code -1 of unknown levels picks the last entry: the overall mean, and the count 0.
-        means, others = self.means[codes], np.append(self.counts, 0)[codes]
+        means, other_rows = self.means[codes], np.append(self.counts, 0)[codes]
         if part.folds is not None:
             # Rows that did not count in training are encoded as new ones, by all training rows.
             training = np.flatnonzero(part.folds >= 0)
             without = part.fold_means[self.name]
             means[training] = without[codes[training], part.folds[training]]
-            others[training] -= 1
-        return np.asarray((np.column_stack([means, np.log1p(others)]) - self.mean) / self.scale)
+            other_rows[training] -= 1
+        return np.asarray((np.column_stack([means, np.log1p(other_rows)]) - self.mean) / self.scale)
 
     def describe(self) -> str:
         gap = ", one of them for missing values" if self.levels.missing else ""
@@ -191,15 +191,20 @@ def smooth_means(
     without : ndarray of shape (L + 1, f, t)
         Means of the training rows outside a fold, for the rows in the fold.
     """
-    level_rows, level_sums = counts.sum(axis=1), sums.sum(axis=1)
-    overall = level_sums.sum(axis=0) / level_rows.sum()
-    # A row of a fold gets means of the other folds only, so that it does not see its own target.
-    # All folds share the mean of all rows: the folds' own would be a feature of five numbers, and
-    # the only one of a column in which nearly every row has a level of its own.
-    without = [
-        _smooth(level_rows - rows, level_sums - fold_sums, overall, smoothing)
-        for rows, fold_sums in zip(counts.T, sums.swapaxes(0, 1), strict=True)
-    ]
+    # Of each fold, and in the last row of all.
+    totals = np.concatenate([sums.sum(axis=0), sums.sum(axis=(0, 1))[None]])  # (f + 1, t)
+    rows = [*counts.sum(axis=0).tolist(), int(counts.sum())]
+    level_rows = counts.sum(axis=1)
+    level_sums = sums.sum(axis=1)
+    overall = totals[-1] / rows[-1]
+    without = []
+    for fold in range(counts.shape[1]):
+        # A row of this fold gets means of the other folds only, so that it does not see its own
+        # target. A single row has no others to take a mean of.
+        other_rows = rows[-1] - rows[fold]
+        other_mean = (totals[-1] - totals[fold]) / other_rows if other_rows else overall
+        level_rows_left, level_sums_left = level_rows - counts[:, fold], level_sums - sums[:, fold]
+        without.append(_smooth(level_rows_left, level_sums_left, other_mean, smoothing))
     return _smooth(level_rows, level_sums, overall, smoothing), np.stack(without, axis=1)
 
 
