@@ -222,9 +222,13 @@ def touch_memory() -> None:
     np.ones(TOUCHED_BYTES // 8)
 
 
+def needs_memory(task: Task) -> bool:
+    """Return whether fits are large enough for new memory to matter; not for a quick try."""
+    return 4 * task.n * task.m > TOUCHED_BYTES // 100
+
+
 def _measured(name: str, task: Task) -> dict[str, Any]:
     """Return what a fit in a process of its own took, or why it took nothing: peers may fail."""
-    in_fresh_process(touch_memory)
     try:
         return in_fresh_process(measure, name, task)
     except BrokenProcessPool:
@@ -242,6 +246,8 @@ def rounds_of(task: Task, names: list[str], rounds: int) -> list[dict[str, Any]]
         for name in names:
             if turn > 0 and best[name].get("fit s", LIMIT) > 60:
                 continue  # a second round would tell little
+            if needs_memory(task):
+                in_fresh_process(touch_memory)
             found = _measured(name, task)
             if found.get("fit s", LIMIT) <= best.get(name, found).get("fit s", LIMIT):
                 best[name] = found

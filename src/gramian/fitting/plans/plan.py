@@ -34,7 +34,7 @@ from .remote import plan_remote_cells, remote_seconds, spread_plan
 from .result import Plan
 
 
-def plan(settings: FitSettings, rows: RowSource, targets: int = 1, *, workers: int = 1) -> Plan:
+def plan(settings: FitSettings, rows: RowSource, targets: int = 1) -> Plan:
     """Estimate memory, kernel evaluations and seconds of a fit, before it starts.
 
     - `targets`: columns of the targets.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ... import _arrays as xp
 from ..._arrays import Array, Float
+from ..._parallel.workers import one_blas_thread
 from ..._sparse import slice_rows, take_rows
 from ...data import LinearMap
 from ...engines import Engine
@@ -180,8 +181,10 @@ def _coefficients(
     double = fit.shift < PATH_SHIFTS[-1]
     aim = max(fit.residual, SOLVED_RESIDUAL)
     problem = replace(problem.double() if double else problem, penalty=penalty)
-    path = path_of_one(problem, rng=material.rng, clock=clock)
-    return _until(path, aim, ends, start)
+    # As in `full_fit`: threads of the BLAS would keep waiting in the time of the workers.
+    with one_blas_thread:
+        path = path_of_one(problem, rng=material.rng, clock=clock)
+        return _until(path, aim, ends, start)
 
 
 def _until(path: FullPath, aim: float, ends: Ends, start: Array | None) -> Array | None:
